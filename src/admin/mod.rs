@@ -1,0 +1,1 @@
+//! Health, readiness, status and metrics, on a listener of their own.

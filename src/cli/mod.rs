@@ -1,0 +1,22 @@
+//! The command line: one file a command.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A load balancer for LLM engines that knows their load, their sessions and their LoRA adapters.
+#[derive(Debug, Parser)]
+#[command(name = "pointsman", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {}
+
+impl Cli {
+    /// Run the chosen command to its end.
+    pub fn run(self) -> ExitCode {
+        match self.command {}
+    }
+}

@@ -1,0 +1,1 @@
+//! What a request body asks for. Pure: no I/O, no clock.

@@ -1,0 +1,1 @@
+//! Which adapters a replica holds.
