@@ -65,6 +65,11 @@ pub(crate) fn picks(picker: Picker, totals: &[f64], rounds: u32) -> Vec<u32> {
     counts
 }
 
-pub(crate) fn decide_with(profile: &Profile, request: &Request, fleet: &[Candidate]) -> Result<Decision, Rejection> {
-    schedule(request, &snapshot(fleet), profile, &Thresholds::default(), &mut rand::rng())
+pub(crate) fn decide_with(
+    seed: u64,
+    profile: &Profile,
+    request: &Request,
+    fleet: &[Candidate],
+) -> Result<Decision, Rejection> {
+    schedule(request, &snapshot(fleet), profile, &Thresholds::default(), &mut StdRng::seed_from_u64(seed))
 }

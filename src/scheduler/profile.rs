@@ -120,7 +120,8 @@ mod tests {
             .iter()
             .map(|profile| {
                 let filters: Vec<_> = profile.filters.iter().map(ToString::to_string).collect();
-                let scorers: Vec<_> = profile.scorers.iter().map(|(scorer, weight)| format!("{scorer} {weight}")).collect();
+                let scorers: Vec<_> =
+                    profile.scorers.iter().map(|(scorer, weight)| format!("{scorer} {weight}")).collect();
                 format!("{}: {} | {} | {}", profile.name, filters.join(", "), scorers.join(", "), profile.picker)
             })
             .collect();

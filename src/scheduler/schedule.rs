@@ -111,7 +111,12 @@ mod tests {
     #[test]
     fn an_empty_snapshot_is_rejected() {
         for profile in Profile::builtin() {
-            assert_eq!(decide_with(&profile, &Request::default(), &[]), Err(Rejection::NoReplica), "{}", profile.name);
+            assert_eq!(
+                decide_with(1, &profile, &Request::default(), &[]),
+                Err(Rejection::NoReplica),
+                "{}",
+                profile.name
+            );
         }
     }
 
@@ -120,11 +125,11 @@ mod tests {
         let failed = |at| Candidate { adapter: AdapterView::Failed, ..candidate(at) };
         let request = Request { on_demand_adapter: true, ..Default::default() };
         for profile in Profile::builtin() {
-            let rejected = decide_with(&profile, &request, &[failed(0), failed(1)]);
+            let rejected = decide_with(1, &profile, &request, &[failed(0), failed(1)]);
             assert_eq!(rejected, Err(Rejection::AdapterFailedEverywhere), "{}", profile.name);
-            assert_eq!(decide_with(&profile, &request, &[failed(0), candidate(1)]).unwrap().index, 1);
+            assert_eq!(decide_with(1, &profile, &request, &[failed(0), candidate(1)]).unwrap().index, 1);
             let base = Request { on_demand_adapter: false, ..request };
-            assert!(decide_with(&profile, &base, &[failed(0)]).is_ok(), "{}", profile.name);
+            assert!(decide_with(1, &profile, &base, &[failed(0)]).is_ok(), "{}", profile.name);
         }
     }
 
@@ -133,7 +138,7 @@ mod tests {
         let tried = Candidate { tried: true, ..candidate(0) };
         let tripped = Candidate { breaker: BreakerView::Tripped, ..candidate(1) };
         for profile in Profile::builtin() {
-            let pick = |fleet: &[Candidate]| decide_with(&profile, &Request::default(), fleet).unwrap().member;
+            let pick = |fleet: &[Candidate]| decide_with(1, &profile, &Request::default(), fleet).unwrap().member;
             assert_eq!(pick(&[tried, candidate(1)]), 1, "{}", profile.name);
             assert_eq!(pick(&[tried, tripped]), 0, "{}", profile.name);
             assert_eq!(pick(&[tried]), 0, "{}", profile.name);
@@ -149,9 +154,14 @@ mod tests {
         };
         let mut fleet = [candidate(0), candidate(1), candidate(2)];
         fleet[1].adapter = AdapterView::Resident;
-        let decision = decide_with(&profile("chat"), &request, &fleet).unwrap();
-        let expected =
-            Decision { index: 1, member: 1, affinity: Affinity::Kept, adapter: AdapterView::Resident, candidates_left: 1 };
+        let decision = decide_with(1, &profile("chat"), &request, &fleet).unwrap();
+        let expected = Decision {
+            index: 1,
+            member: 1,
+            affinity: Affinity::Kept,
+            adapter: AdapterView::Resident,
+            candidates_left: 1,
+        };
         assert_eq!(decision, expected);
     }
 
@@ -160,8 +170,11 @@ mod tests {
         let session = Session { key: 1, remembered: Some(candidate(0).identity) };
         let request = Request { session: Some(session), ..Default::default() };
         let busy = Candidate { in_flight: 2.0, running: 2.0, kv: 0.5, ..candidate(0) };
-        for _ in 0..50 {
-            assert_eq!(decide_with(&profile("chat"), &request, &[busy, candidate(1), candidate(2)]).unwrap().index, 0);
+        for seed in 0..50 {
+            assert_eq!(
+                decide_with(seed, &profile("chat"), &request, &[busy, candidate(1), candidate(2)]).unwrap().index,
+                0
+            );
         }
     }
 

@@ -19,8 +19,7 @@ mod tests {
     #[test]
     fn weight_excuses_load() {
         let mut rng = StdRng::seed_from_u64(5);
-        for (fleet, expected) in
-            [([(3.0, 1.0), (2.0, 1.0), (4.0, 1.0)], 1), ([(3.0, 2.0), (2.0, 1.0), (4.0, 3.0)], 2)]
+        for (fleet, expected) in [([(3.0, 1.0), (2.0, 1.0), (4.0, 1.0)], 1), ([(3.0, 2.0), (2.0, 1.0), (4.0, 3.0)], 2)]
         {
             let candidates: Vec<_> = (fleet.iter().enumerate())
                 .map(|(at, &(in_flight, weight))| Candidate { in_flight, weight, ..candidate(at) })

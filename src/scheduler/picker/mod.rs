@@ -41,9 +41,7 @@ impl Picker {
         match name::split(text)? {
             ("p2c", None) => Some(Self::P2c),
             ("max-score", None) => Some(Self::MaxScore),
-            ("softmax", number) => {
-                Some(number.unwrap_or(DEFAULT_TEMPERATURE)).filter(|t| *t > 0.0).map(Self::Softmax)
-            }
+            ("softmax", number) => Some(number.unwrap_or(DEFAULT_TEMPERATURE)).filter(|t| *t > 0.0).map(Self::Softmax),
             ("round-robin", None) => Some(Self::RoundRobin),
             ("two-choice", None) => Some(Self::TwoChoice),
             ("least-request", None) => Some(Self::LeastRequest),

@@ -37,7 +37,8 @@ mod tests {
             ("half is cached, twice the batch", (2, 1.0), (0, 0.0), [1.0, 1.0]),
             ("all is cached", (4, 3.0), (0, 0.0), [1.0, 0.01]),
         ] {
-            let fleet = [one, other].map(|(prefix_blocks, running)| Candidate { prefix_blocks, running, ..candidate(0) });
+            let fleet =
+                [one, other].map(|(prefix_blocks, running)| Candidate { prefix_blocks, running, ..candidate(0) });
             assert_eq!(scored_by(Scorer::Lmetric, &request, &fleet)[..], expected, "{name}");
         }
     }

@@ -28,9 +28,11 @@ pub(crate) fn favourite(field: &Field<'_>, rng: &mut impl Rng) -> Option<usize> 
     }
     let scores = scores(field);
     let longest = scores.iter().copied().fold(0.0, f64::max);
-    let loads = field.kept.iter().zip(&scores).map(|(candidate, score)| {
-        if *score < longest { f64::NEG_INFINITY } else { -relative_load(candidate) }
-    });
+    let loads = field
+        .kept
+        .iter()
+        .zip(&scores)
+        .map(|(candidate, score)| if *score < longest { f64::NEG_INFINITY } else { -relative_load(candidate) });
     best(loads, rng).filter(|_| longest > 0.0)
 }
 

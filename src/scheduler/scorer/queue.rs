@@ -16,7 +16,8 @@ mod tests {
 
     #[test]
     fn one_half_at_the_target() {
-        for (waiting, expected) in [(0.0, 1.0), (4.0, 0.5), (12.0, 0.25), (-3.0, 1.0), (f64::INFINITY, 0.0), (f64::NAN, 0.0)]
+        for (waiting, expected) in
+            [(0.0, 1.0), (4.0, 0.5), (12.0, 0.25), (-3.0, 1.0), (f64::INFINITY, 0.0), (f64::NAN, 0.0)]
         {
             let fleet = [Candidate { waiting, ..candidate(0) }];
             assert_eq!(scored_by(Scorer::Queue, &Default::default(), &fleet), [expected], "{waiting}");

@@ -119,8 +119,7 @@ mod tests {
     #[test]
     fn a_forgotten_replica_falls_back_to_the_hash() {
         let fleet = fleet(5);
-        let request =
-            Request { session: Some(Session { key: 9, remembered: Some(u64::MAX) }), ..Default::default() };
+        let request = Request { session: Some(Session { key: 9, remembered: Some(u64::MAX) }), ..Default::default() };
         assert_eq!(field(&request, &fleet, |field| home(&field)), Some(home_of(9, None, &fleet)));
     }
 }

@@ -16,7 +16,8 @@ mod tests {
 
     #[test]
     fn relative_to_the_greatest() {
-        for (weights, expected) in [([1.0, 2.0], [0.5, 1.0]), ([3.0, 3.0], [1.0, 1.0]), ([f64::NAN, -1.0], [0.0, 0.0])] {
+        for (weights, expected) in [([1.0, 2.0], [0.5, 1.0]), ([3.0, 3.0], [1.0, 1.0]), ([f64::NAN, -1.0], [0.0, 0.0])]
+        {
             let fleet: Vec<_> =
                 weights.iter().enumerate().map(|(at, &weight)| Candidate { weight, ..candidate(at) }).collect();
             assert_eq!(scored_by(Scorer::Weight, &Default::default(), &fleet)[..], expected, "{weights:?}");
