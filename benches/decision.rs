@@ -21,7 +21,7 @@ fn snapshot(replicas: usize, rng: &mut SmallRng) -> Snapshot {
         in_flight: f64::from(rng.random_range(0_u8..20)),
         kv: rng.random_range(0.0..0.8),
         breaker: BreakerView::Healthy,
-        adapter: if member < 2 || member % 2 == 0 { AdapterView::Resident } else { AdapterView::Absent },
+        adapter: if member.is_multiple_of(2) { AdapterView::Resident } else { AdapterView::Absent },
         free_slots: 1,
         prefix_blocks: rng.random_range(0..8),
         tried: false,
