@@ -79,8 +79,8 @@ fn totals(field: &Field<'_>, profile: &Profile, trace: &mut impl Trace) -> Score
     for &(scorer, weight) in &profile.scorers {
         let scores = scorer.scores(field);
         debug_assert_eq!(scores.len(), totals.len(), "{scorer} gives one score a candidate");
-        for ((total, score), candidate) in totals.iter_mut().zip(scores).zip(field.kept) {
-            trace.scored(scorer, weight, candidate, score);
+        for ((total, score), candidate) in totals.iter_mut().zip(&scores).zip(field.kept) {
+            trace.scored(scorer, weight, candidate, *score);
             *total += weight * score;
         }
     }
