@@ -140,7 +140,15 @@ mod tests {
 
     #[test]
     fn other_paths_are_no_endpoint() {
-        for path in ["", "/", "/v1/models", "/v1/completions/", "/V1/completions", "/v1/responses/resp_1", "/v1/load_lora_adapter"] {
+        for path in [
+            "",
+            "/",
+            "/v1/models",
+            "/v1/completions/",
+            "/V1/completions",
+            "/v1/responses/resp_1",
+            "/v1/load_lora_adapter",
+        ] {
             assert_eq!(Endpoint::from_path(path), None, "{path}");
         }
     }

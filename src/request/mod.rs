@@ -103,4 +103,6 @@ fn max_tokens(body: &[u8], fields: &Fields) -> Option<u32> {
 }
 
 #[cfg(test)]
+mod arbitrary;
+#[cfg(test)]
 mod tests;

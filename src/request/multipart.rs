@@ -94,12 +94,14 @@ impl<'a> Parts<'a> {
         if after(self.body, self.next.end).starts_with(b"--") {
             return Ok(None);
         }
-        let (head, start) = self.head(self.next.end + CRLF.len())?;
+        let head_start = self.next.end + CRLF.len();
+        let (head, start) = self.head(head_start)?;
+        let name = head.name.ok_or(malformed(Malformed::Name, head_start))?;
         let next = self.delimiter_from(start)?;
         let value = Span { start, end: next.start - CRLF.len() };
         let whole = Span { start: self.next.start, end: next.start };
         self.next = next;
-        Ok(Some(Part { name: head.name, is_file: head.is_file, value, whole }))
+        Ok(Some(Part { name, is_file: head.is_file, value, whole }))
     }
 
     /// The next `--boundary` that is a delimiter.
@@ -114,25 +116,15 @@ impl<'a> Parts<'a> {
 
     /// Reads a part's header lines, and says where its content starts.
     fn head(&self, start: usize) -> Result<(Head<'a>, usize), BadRequest> {
-        let mut name = None;
-        let mut is_file = false;
+        let mut head = Head::default();
         let mut at = start;
         loop {
             let line = self.line(at)?;
-            at += line.len() + CRLF.len();
             if line.is_empty() {
-                let name = name.ok_or(malformed(Malformed::Name, start))?;
-                return Ok((Head { name, is_file }, at));
+                return Ok((head, at + CRLF.len()));
             }
-            let Some(disposition) = disposition(line).ok_or(malformed(Malformed::Header, at))? else { continue };
-            for param in Params::of(disposition).1 {
-                let (key, value) = param.map_err(|_| malformed(Malformed::Header, at))?;
-                let key = key.to_ascii_lowercase();
-                is_file |= key.starts_with(b"filename");
-                if key.starts_with(b"name") && (key != b"name" || name.replace(value).is_some()) {
-                    return Err(malformed(Malformed::Name, at));
-                }
-            }
+            head.read(line).map_err(|what| malformed(what, at))?;
+            at += line.len() + CRLF.len();
         }
     }
 
@@ -145,9 +137,30 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// What the header lines of a part say.
+#[derive(Default)]
 struct Head<'a> {
-    name: &'a [u8],
+    name: Option<&'a [u8]>,
     is_file: bool,
+}
+
+impl<'a> Head<'a> {
+    fn read(&mut self, line: &'a [u8]) -> Result<(), Malformed> {
+        let Some(disposition) = disposition(line).ok_or(Malformed::Header)? else { return Ok(()) };
+        for param in Params::of(disposition).1 {
+            let (key, value) = param.map_err(|_| Malformed::Header)?;
+            let is_name = key.eq_ignore_ascii_case(b"name");
+            if (is_name && self.name.replace(value).is_some()) || (!is_name && begins(key, b"name")) {
+                return Err(Malformed::Name);
+            }
+            self.is_file |= begins(key, b"filename");
+        }
+        Ok(())
+    }
+}
+
+fn begins(key: &[u8], word: &[u8]) -> bool {
+    key.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
 /// The value of a `Content-Disposition` line; `None` inside for another header, `None` outside for no header.

@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn malformed_parameters_are_an_error() {
-        for value in ["form-data; name", "form-data; name=\"open", "form-data; name=\"a\" b", r#"form-data; name="a\""#] {
+        for value in ["form-data; name", "form-data; name=\"open", "form-data; name=\"a\" b", r#"form-data; name="a\""#]
+        {
             assert_eq!(params(value).1, Err(()), "{value}");
         }
     }

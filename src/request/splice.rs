@@ -72,7 +72,8 @@ impl Splice<'_> {
         let missing_model = self.model.filter(|_| layout.model.is_none());
         match layout.form {
             Form::Json { open, kept } => {
-                let others = kept.is_some() || (self.adapter == AdapterFields::Keep && !layout.adapter_fields.is_empty());
+                let others =
+                    kept.is_some() || (self.adapter == AdapterFields::Keep && !layout.adapter_fields.is_empty());
                 let members = self.members(missing_model, others)?;
                 Some((Span { start: open, end: open }, Cow::Owned(members)))
             }

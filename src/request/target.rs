@@ -53,7 +53,11 @@ pub(super) fn model(body: &[u8], fields: &Fields) -> Result<Option<ModelName>, B
 
 /// The adapter of the header or of `lora_path`. Both may name it if they agree: to prefer one would serve the other silently.
 pub(super) fn adapter(headers: &HeaderMap, body: &[u8], fields: &Fields) -> Result<Option<Box<str>>, BadRequest> {
-    let stated = if fields.get(Field::LoraPath).is_some() { required_text(body, fields, Field::LoraPath, "lora_path")? } else { None };
+    let stated = if fields.get(Field::LoraPath).is_some() {
+        required_text(body, fields, Field::LoraPath, "lora_path")?
+    } else {
+        None
+    };
     let stated = stated.filter(|name| !name.is_empty());
     match (adapter_header(headers)?, stated) {
         (Some(header), Some(stated)) if header != stated => Err(BadRequest::ConflictingAdapter),
