@@ -1,8 +1,8 @@
 //! How long it takes to read what a request wants, to splice its body and to hash its prefix blocks.
 //!
 //! Chat bodies as clients write them: several turns, a line end every 70 bytes and quotes now and then, so that strings are
-//! full of escapes; `cjk` is unescaped UTF-8 beyond ASCII, `plain` has one long string without escapes, `tokens` is an array
-//! of numbers.
+//! full of escapes; `cjk` is unescaped UTF-8 beyond ASCII, `escaped` the same as `\uXXXX` (Python's default), `plain` one long
+//! string without escapes, `tokens` an array of numbers.
 
 #![allow(clippy::expect_used, reason = "a bench may stop at a body it got wrong itself")]
 
@@ -19,7 +19,8 @@ const CJK: &str = "転轍手は列車が空いている線路に着くように�
 
 /// A chat body of about `size` bytes whose contents repeat `text`.
 fn chat(size: usize, text: &str) -> Bytes {
-    let head = r#"{"model":"base:lora","stream":true,"temperature":0.7,"max_tokens":256,"user":"user-1234","messages":["#;
+    let head =
+        r#"{"model":"base:lora","stream":true,"temperature":0.7,"max_tokens":256,"user":"user-1234","messages":["#;
     let mut body = format!(r#"{head}{{"role":"system","content":"You are a helpful assistant."}}"#);
     let turn = (size / 8).max(200);
     while body.len() + 40 < size {
@@ -48,6 +49,7 @@ fn reading(criterion: &mut Criterion) {
         bench("cjk", name, chat(size, CJK));
     }
     bench("plain", "1MiB", chat(1 << 20, &"x".repeat(1 << 20)));
+    bench("escaped", "1MiB", chat(1 << 20, r"\u8ee2\u8f4d\u624b\u306f"));
     bench("tokens", "1MiB", embeddings(1 << 20));
 }
 

@@ -8,7 +8,8 @@
 //! - Any other field twice: the last counts, as in the engines.
 //! - `lora_path` that is neither a string nor `null` is refused, as is one that contradicts the header `x-lora-adapter`;
 //!   that header twice, or not in UTF-8, is refused as well.
-//! - The other fields are hints. `null` is none; a wrong type is none too, for the engine to judge.
+//! - The other fields are hints. `null` is none; a wrong type is none too, for the engine to judge. Of several headers
+//!   `x-session-id` the first counts; it may be any bytes.
 //!
 //! It never asks whether a model or an adapter exists.
 
@@ -20,7 +21,7 @@ mod multipart;
 mod params;
 mod prefix;
 mod reading;
-pub mod scan;
+mod scan;
 mod span;
 mod splice;
 mod target;
@@ -28,6 +29,7 @@ mod target;
 pub use bad_request::{BadRequest, Malformed};
 pub use endpoint::{BodyKind, Endpoint, ErrorDialect};
 pub use prefix::{MAX_PREFIX_BLOCKS, PREFIX_BLOCK_BYTES, PrefixBlocks, prefix_blocks};
+pub use scan::{MAX_DEPTH, Syntax, SyntaxError};
 pub use span::Span;
 pub use splice::{AdapterFields, Splice};
 pub use target::{ADAPTER_HEADER, ModelName, SESSION_HEADER, SessionKey};
