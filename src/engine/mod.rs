@@ -87,3 +87,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

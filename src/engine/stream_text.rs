@@ -9,6 +9,7 @@
 
 use memchr::{memchr_iter, memmem};
 use serde::Deserialize;
+use std::sync::LazyLock;
 
 /// How much of the end of a line, or of a JSON answer, is looked at, bytes. Usage comes last and is below 1 KiB.
 pub const TAIL: usize = 8 << 10;
@@ -185,10 +186,7 @@ impl StreamText {
         if !self.seen.first_token {
             self.seen.first_token = data.len() >= TAIL || carries_token(data);
         }
-        if let Some(after) = value_of(data, FINISH)
-            && after.starts_with(b"null")
-            && value_of(after, USAGE).is_none()
-        {
+        if says_nothing_new(data) {
             return;
         }
         self.seen.error |= value_of(data, b"\"error\"").is_some_and(|value| value.starts_with(b"{"));
@@ -208,9 +206,24 @@ impl StreamText {
 
 const FINISH: &[u8] = b"\"finish_reason\"";
 const USAGE: &[u8] = b"\"usage\"";
+/// Built once: building a searcher costs more than searching one event.
+static FINISH_FINDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(FINISH));
+static USAGE_FINDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(USAGE));
 /// Keys of a delta (or of a completions choice) that hold what the model generated.
 const TOKEN_KEYS: [&[u8]; 5] =
     [b"\"content\"", b"\"text\"", b"\"reasoning\"", b"\"reasoning_content\"", b"\"tool_calls\""];
+
+/// An event in the middle of generation: no reason to finish and no usage behind it. vLLM writes the reason last, so its
+/// usual place is looked at first.
+fn says_nothing_new(data: &[u8]) -> bool {
+    let after = finish_value(last(data, 48)).or_else(|| finish_value(data));
+    after.is_some_and(|after| after.starts_with(b"null") && USAGE_FINDER.find(after).is_none())
+}
+
+fn finish_value(data: &[u8]) -> Option<&[u8]> {
+    let at = FINISH_FINDER.find(data)?;
+    value_at(data, at + FINISH.len())
+}
 
 fn event_named(name: &[u8]) -> Event {
     match name {
