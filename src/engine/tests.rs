@@ -11,7 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::{net::TcpListener, task::JoinHandle};
 use vllm::{Load, Unload, Vllm};
 
-/// Answers every request with one status and body, and closes each connection silently after `per_connection` answers.
+/// Answers with one status and body; after `per_connection` answers it takes one more request and closes unanswered,
+/// as an engine does whose idle time-out meets a request on the wire.
 struct Server {
     address: String,
     served: Arc<AtomicUsize>,
@@ -40,6 +41,7 @@ async fn server(status: u16, body: &'static str, per_connection: usize) -> Serve
                 let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
                 socket.write_all(answer.as_bytes()).await.unwrap();
             }
+            let _unanswered = socket.read(&mut [0; 4096]).await;
         }
     });
     Server { address, served, task }
@@ -87,7 +89,7 @@ async fn a_closed_port_is_refused_and_a_silent_server_times_out() {
 }
 
 #[tokio::test]
-async fn calls_survive_connections_that_the_engine_closes_while_idle() {
+async fn a_get_survives_a_connection_that_closes_under_it() {
     let (server, client) = (server(200, "", 1).await, client());
     for _ in 0..20 {
         assert_eq!(Engine::new(EngineKind::Vllm).health(&client, &server.address).await, Ok(()));
@@ -111,4 +113,29 @@ fn finds_an_adapter_by_path_and_by_file_name_only_if_unique() {
     assert_eq!(adapter_id(&adapters, "/b/x.gguf"), Some(1));
     assert_eq!(adapter_id(&adapters, "/c/y.gguf"), Some(2));
     assert_eq!(adapter_id(&adapters, "/c/x.gguf"), None);
+}
+
+#[tokio::test]
+async fn lists_base_models_and_adapters_with_their_parents() {
+    let body = r#"{"object":"list","data":[{"id":"base","root":"/m/base","parent":null,"max_model_len":2048},{"id":"lora-1","root":"/m/lora-1","parent":"base","max_model_len":null}]}"#;
+    let server = server(200, body, 1).await;
+    let models = Vllm.models(&client(), &server.address).await.unwrap();
+    let parents: Vec<_> = models.iter().map(|model| (model.id.as_str(), model.parent.as_deref())).collect();
+    assert_eq!(parents, [("base", None), ("lora-1", Some("base"))]);
+}
+
+#[tokio::test]
+async fn lists_the_adapters_of_llamacpp() {
+    let body = r#"[{"id":0,"path":"/m/lora-1.gguf","scale":1.0,"task_name":"","prompt_prefix":""}]"#;
+    let server = server(200, body, 1).await;
+    let adapters = llamacpp::LlamaCpp::default().lora_adapters(&client(), &server.address).await;
+    assert_eq!(adapters, Ok(vec![LoraAdapter { id: 0, path: "/m/lora-1.gguf".to_owned(), scale: 1.0 }]));
+}
+
+#[tokio::test]
+async fn busy_slots_stand_for_running_requests_and_kv() {
+    let body = r#"[{"id":0,"n_ctx":2048,"is_processing":false},{"id":1,"n_ctx":2048,"is_processing":true}]"#;
+    let server = server(200, body, 9).await;
+    let out = Engine::new(EngineKind::LlamaCpp).readout(&client(), &server.address).await.unwrap();
+    assert_eq!((out.running, out.kv), (Some(1.0), Some(0.5)));
 }
