@@ -1,7 +1,7 @@
 //! vLLM's routes for adapters: load, unload, their SageMaker aliases, and the list of models.
 
 use super::ask;
-use super::core::Core;
+use super::engine_core::Core;
 use super::generate::Arrival;
 use super::lora::OnDuplicate;
 use super::misbehave::Misbehaviour;

@@ -1,6 +1,6 @@
 //! What one generation says, apart from when: the text, and the events or the document that carry it in each API.
 
-use super::core::Core;
+use super::engine_core::Core;
 use super::{chat, completion, llamacpp_chat, messages, responses};
 use bytes::Bytes;
 use serde_json::Value;
@@ -54,6 +54,8 @@ pub(super) struct Answer {
     pub(super) extent: Extent,
     /// The first token: who answers.
     intro: String,
+    /// The same as it stands inside a JSON string.
+    quoted_intro: String,
     /// Everything of a token's event before its text.
     lead: String,
 }
@@ -74,6 +76,7 @@ impl Answer {
             model,
             fingerprint: format!("standin-{}", options.name),
             extent,
+            quoted_intro: inside_quotes(&intro),
             intro,
             lead: String::new(),
         };
@@ -141,18 +144,20 @@ impl Answer {
     }
 
     fn word(&self, index: u64) -> &str {
-        let words = WORDS.iter().cycle().skip((index.saturating_sub(1) % WORDS.len() as u64) as usize);
-        if index == 0 { &self.intro } else { words.copied().next().unwrap_or_default() }
+        following_word(index).unwrap_or(&self.intro)
     }
 
     /// The lead, the token's text inside its quotes, then `tail`.
     pub(super) fn around(&self, index: u64, tail: &str) -> Bytes {
-        let mut event = String::with_capacity(self.lead.len() + tail.len() + 64);
-        event.push_str(&self.lead);
-        event.push_str(&inside_quotes(self.word(index)));
-        event.push_str(tail);
-        Bytes::from(event)
+        let text = following_word(index).unwrap_or(&self.quoted_intro);
+        Bytes::from([&self.lead, text, tail].concat())
     }
+}
+
+/// The text of a token after the first; it needs no escapes in JSON.
+fn following_word(index: u64) -> Option<&'static str> {
+    let turn = index.checked_sub(1)? % WORDS.len() as u64;
+    WORDS.get(usize::try_from(turn).ok()?).copied()
 }
 
 /// A text as it stands between the quotes of a JSON string.

@@ -3,7 +3,7 @@
 use super::adapter_routes;
 use super::answer::{Answer, Api, Extent};
 use super::ask::{self, Ask};
-use super::core::Core;
+use super::engine_core::Core;
 use super::generation::Job;
 use super::journal::Visit;
 use super::lora::Adapter;

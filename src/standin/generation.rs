@@ -4,7 +4,7 @@
 //! timer set for the next, so a rate above the timer's resolution comes in batches. Without a rate no timer is set.
 
 use super::answer::{Answer, DONE, Finish, data};
-use super::core::Core;
+use super::engine_core::Core;
 use super::journal::Visit;
 use super::lora::Adapter;
 use super::misbehave::Misbehaviour;
@@ -72,10 +72,12 @@ impl Job {
     /// The answer as one document, after the time that its tokens take.
     pub(super) async fn whole(self) -> Result<Response<Body>, Refusal> {
         let mut seat = self.prefill().await?;
-        let (tokens, end) = self.outlook();
+        let (mut tokens, mut end) = self.outlook();
         let time = self.core.options.tokens_per_second.map_or(Duration::ZERO, |rate| span(tokens, rate));
-        let finish = if self.core.pause(time).await { end } else { Some(Finish::Abort) };
-        let Some(finish) = finish else { return self.die().await };
+        if !self.core.pause(time).await {
+            (tokens, end) = (0, Some(Finish::Abort));
+        }
+        let Some(finish) = end else { return self.die().await };
         seat.hold(tokens);
         self.count(tokens, finish);
         Ok(ok(&self.answer.whole(tokens, finish)))

@@ -4,7 +4,7 @@
 use super::adapter_routes::entry;
 use super::answer::{Answer, Api, Extent};
 use super::ask::{self, Ask};
-use super::core::Core;
+use super::engine_core::Core;
 use super::generate::{self, Arrival, refuse_on_order};
 use super::generation::Job;
 use super::lora::Adapter;
@@ -49,9 +49,12 @@ fn bad(message: impl Into<String>) -> Refusal {
 }
 
 /// The headers of every answer.
-pub(super) fn stamp(headers: &mut HeaderMap) {
+pub(super) fn stamp(arrival: &Arrival, headers: &mut HeaderMap) {
     headers.insert(SERVER, HeaderValue::from_static("llama.cpp"));
     headers.insert(HeaderName::from_static("access-control-allow-origin"), HeaderValue::from_static(""));
+    if arrival.header("connection").is_none_or(|wish| !wish.eq_ignore_ascii_case("close")) {
+        headers.insert(HeaderName::from_static("keep-alive"), HeaderValue::from_static("timeout=5, max=100"));
+    }
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     if kind.starts_with("text/event-stream") {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

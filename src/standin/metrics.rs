@@ -1,6 +1,6 @@
 //! `/metrics` in vLLM's names and in llama.cpp's. A misbehaving stand-in may lie in the gauges.
 
-use super::core::Core;
+use super::engine_core::Core;
 use super::misbehave::Misbehaviour;
 use super::seats::Gauges;
 use std::fmt::{Display, Write};

@@ -91,6 +91,6 @@ impl Misbehaviour {
 pub(super) struct Order {
     #[serde(flatten)]
     pub(super) misbehaviour: Misbehaviour,
-    /// All is well again after this many milliseconds.
+    /// All is well again after this many milliseconds, unless something else is ordered before.
     pub(super) for_ms: Option<u64>,
 }

@@ -14,7 +14,7 @@ mod ask;
 mod chat;
 mod clock;
 mod completion;
-mod core;
+mod engine_core;
 mod generate;
 mod generation;
 mod journal;
@@ -38,7 +38,7 @@ pub use misbehave::Misbehaviour;
 pub use options::{AdapterFiles, Dialect, HeadSent, Options, StartAdapter};
 pub use stats::Stats;
 
-use self::core::{Core, Phase};
+use engine_core::{Core, Phase};
 use journal::Journal;
 use parking_lot::Mutex;
 use socket2::Socket;

@@ -2,7 +2,7 @@
 //! documentation; only `/tokenize`, `/detokenize` and `count_tokens` were recorded. The numbers mean nothing.
 
 use super::ask;
-use super::core::Core;
+use super::engine_core::Core;
 use super::generate::{Arrival, refuse_on_order, resolve};
 use super::generation::prefill_only;
 use super::reply::{Body, Refusal, ok};

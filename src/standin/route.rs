@@ -1,6 +1,6 @@
 //! Which request goes where, in vLLM's routes; what every answer carries; and the stand-in's own routes.
 
-use super::core::Core;
+use super::engine_core::Core;
 use super::generate::{self, Arrival};
 use super::journal::Visit;
 use super::misbehave::{Misbehaviour, Order};
@@ -139,10 +139,10 @@ fn own(arrival: &Arrival) -> Result<Response<Body>, Refusal> {
 fn carry_out(core: &Arc<Core>, order: &Order) {
     core.misbehave(order.misbehaviour);
     if let Some(ms) = order.for_ms {
-        let core = Arc::clone(core);
+        let (core, misbehaviour) = (Arc::clone(core), order.misbehaviour);
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(ms)).await;
-            core.misbehave(Misbehaviour::Well);
+            core.forgive(misbehaviour);
         });
     }
 }
@@ -156,7 +156,7 @@ fn stamp(arrival: &Arrival, headers: &mut HeaderMap) {
             headers.insert(SERVER, HeaderValue::from_static("uvicorn"));
             headers.insert(VARY, HeaderValue::from_static("Origin"));
         }
-        Dialect::LlamaCpp => llamacpp::stamp(headers),
+        Dialect::LlamaCpp => llamacpp::stamp(arrival, headers),
     }
     insert(headers, "x-standin", &core.options.name);
     if arrival.parts.headers.contains_key("x-standin-digest") {

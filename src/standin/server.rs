@@ -2,7 +2,7 @@
 //!
 //! When is a life over? When [`serve`] returns: the listener is closed and every connection gone.
 
-use super::core::{Core, Phase};
+use super::engine_core::{Core, Phase};
 use super::misbehave::Misbehaviour;
 use super::options::Dialect;
 use super::reply::Body;

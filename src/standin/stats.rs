@@ -1,6 +1,6 @@
 //! Counts of one life of a stand-in, for assertions.
 
-use super::core::Core;
+use super::engine_core::Core;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

@@ -94,6 +94,17 @@ impl Core {
         }
     }
 
+    /// All is well again, unless something else was ordered meanwhile.
+    pub(super) fn forgive(&self, order: Misbehaviour) {
+        self.misbehaviour.send_if_modified(|now| {
+            let still = *now == order;
+            if still {
+                *now = Misbehaviour::Well;
+            }
+            still
+        });
+    }
+
     /// Wait while a misbehaviour of this kind holds.
     pub(super) async fn while_it(&self, holds: fn(&Misbehaviour) -> bool) {
         if holds(&self.misbehaves()) {
