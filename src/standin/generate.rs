@@ -4,11 +4,10 @@ use super::adapter_routes;
 use super::answer::{Answer, Api, Extent};
 use super::ask::{self, Ask};
 use super::engine_core::Core;
-use super::generation::Job;
+use super::generation::{Job, Manner};
 use super::journal::Visit;
 use super::lora::Adapter;
 use super::misbehave::Misbehaviour;
-use super::options::HeadSent;
 use super::reply::{Body, Refusal};
 use super::route::insert;
 use super::server::Wire;
@@ -62,16 +61,12 @@ pub(super) async fn vllm(arrival: &Arrival, api: Api) -> Result<Response<Body>, 
     refuse_on_order(core)?;
     require(api, &body)?;
     let adapter = resolve(core, ask.model.as_deref())?;
-    let job = job(arrival, api, &ask, adapter)?;
-    if !ask.stream {
-        let mut response = job.whole().await?;
+    let manner = Manner::of(&ask, core.options.head_sent);
+    let mut response = job(arrival, api, &ask, adapter)?.answer(manner).await?;
+    if manner == Manner::Whole {
         add_load_report(arrival, &mut response);
-        return Ok(response);
     }
-    match core.options.head_sent {
-        HeadSent::AtOnce => Ok(job.stream()),
-        HeadSent::WithFirstToken => job.stream_after_prefill().await,
-    }
+    Ok(response)
 }
 
 /// The refusals that a misbehaving or dead engine gives whatever was asked.

@@ -4,10 +4,12 @@
 //! timer set for the next, so a rate above the timer's resolution comes in batches. Without a rate no timer is set.
 
 use super::answer::{Answer, DONE, Finish, data};
+use super::ask::Ask;
 use super::engine_core::Core;
 use super::journal::Visit;
 use super::lora::Adapter;
 use super::misbehave::Misbehaviour;
+use super::options::HeadSent;
 use super::reply::{Body, Refusal, Tongue, ok};
 use super::seats::{Name, Seat};
 use super::server::Wire;
@@ -33,6 +35,22 @@ pub(super) struct Job {
     pub(super) adapter: Option<Adapter>,
     /// What shares a batch with what: vLLM's adapter, llama.cpp's set of adapters.
     pub(super) batch: Option<Name>,
+}
+
+/// How an answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// As one document.
+    Whole,
+    /// As events.
+    Stream(HeadSent),
+}
+
+impl Manner {
+    /// What the request asks for; streams send their head as told.
+    pub(super) fn of(ask: &Ask, head_sent: HeadSent) -> Self {
+        if ask.stream { Self::Stream(head_sent) } else { Self::Whole }
+    }
 }
 
 /// Hold a seat through the prefill of a request that generates nothing.
@@ -69,8 +87,22 @@ impl Job {
         prefill(&self.core, self.adapter.as_ref(), self.batch.clone(), self.answer.extent.prompt_tokens).await
     }
 
-    /// The answer as one document, after the time that its tokens take.
-    pub(super) async fn whole(self) -> Result<Response<Body>, Refusal> {
+    /// Answer in the manner asked for.
+    pub(super) async fn answer(self, manner: Manner) -> Result<Response<Body>, Refusal> {
+        let Manner::Stream(head_sent) = manner else { return self.whole().await };
+        if self.outlook() == (0, None) {
+            let _seat = self.prefill().await?;
+            return self.die().await;
+        }
+        let mut talk = Talk::new(self);
+        if head_sent == HeadSent::WithFirstToken {
+            talk.begin().await?;
+        }
+        Ok(respond(talk))
+    }
+
+    /// One document, after the time that its tokens take.
+    async fn whole(self) -> Result<Response<Body>, Refusal> {
         let mut seat = self.prefill().await?;
         let (mut tokens, mut end) = self.outlook();
         let time = self.core.options.tokens_per_second.map_or(Duration::ZERO, |rate| span(tokens, rate));
@@ -109,18 +141,6 @@ impl Job {
         if finish == Finish::Length {
             self.core.counters.ended_by_length.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    /// A stream whose head leaves at once.
-    pub(super) fn stream(self) -> Response<Body> {
-        respond(Talk::new(self))
-    }
-
-    /// A stream whose head leaves once the prefill is done.
-    pub(super) async fn stream_after_prefill(self) -> Result<Response<Body>, Refusal> {
-        let mut talk = Talk::new(self);
-        talk.begin().await?;
-        Ok(respond(talk))
     }
 }
 

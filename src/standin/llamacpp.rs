@@ -6,9 +6,10 @@ use super::answer::{Answer, Api, Extent};
 use super::ask::{self, Ask};
 use super::engine_core::Core;
 use super::generate::{self, Arrival, refuse_on_order};
-use super::generation::Job;
+use super::generation::{Job, Manner};
 use super::lora::Adapter;
 use super::metrics;
+use super::options::HeadSent;
 use super::reply::{Body, Refusal, ok};
 use super::route::metrics_or_failure;
 use super::seats::Name;
@@ -133,7 +134,7 @@ async fn generation(arrival: &Arrival, api: Api) -> Result<Response<Body>, Refus
         return Err(bad("'messages' is required"));
     }
     let job = job(arrival, api, &ask, chosen(&arrival.core, &body)?)?;
-    if ask.stream { job.stream_after_prefill().await } else { job.whole().await }
+    job.answer(Manner::of(&ask, HeadSent::WithFirstToken)).await
 }
 
 /// The adapter that the request chooses, or the one that is on for all; an unknown id is silently the base model.

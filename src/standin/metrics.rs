@@ -45,7 +45,7 @@ impl Text {
 
     /// A sample with the labels that nearly all of vLLM's have; `more` begins with a comma or is empty.
     fn sample(&mut self, name: &str, more: &str, value: f64) {
-        let _ = writeln!(self.text, "{name}{{engine=\"0\",model_name=\"{}\"{more}}} {value:?}", self.model);
+        let _ = writeln!(self.text, "{name}{{engine=\"0\",model_name=\"{}\"{more}}} {}", self.model, go_float(value));
     }
 
     fn gauge(&mut self, name: &str, help: &str, value: f64) {
@@ -64,6 +64,15 @@ impl Text {
     }
 }
 
+/// A value as the Python client of Prometheus writes it: from a million on with an exponent.
+fn go_float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    match scientific.split_once('e') {
+        Some((mantissa, exponent)) if value >= 1e6 => format!("{mantissa}e+{exponent:0>2}"),
+        _ => format!("{value:?}"),
+    }
+}
+
 /// A label value between its quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
@@ -72,7 +81,7 @@ fn escaped(value: &str) -> String {
 /// vLLM's text.
 pub(super) fn vllm(core: &Core) -> String {
     let mut text = Text { text: String::with_capacity(8_192), model: escaped(&core.options.model) };
-    let start = format!("{:?}", core.start_time());
+    let start = go_float(core.start_time());
     text.bare("process_start_time_seconds", "gauge", "Start time since the epoch in seconds.", start);
     gauges(&mut text, &Told::of(core));
     counters(&mut text, core);
@@ -114,7 +123,11 @@ fn counters(text: &mut Text, core: &Core) {
         ("error", 0.0),
         ("repetition", 0.0),
     ] {
-        text.sample(SUCCESS, &format!(",finished_reason=\"{reason}\""), value);
+        let (model, value) = (&text.model, go_float(value));
+        let _ = writeln!(
+            text.text,
+            "{SUCCESS}{{engine=\"0\",finished_reason=\"{reason}\",model_name=\"{model}\"}} {value}"
+        );
     }
 }
 
@@ -130,7 +143,8 @@ fn adapters(text: &mut Text, core: &Core) {
         let (running, limit) = (escaped(&running), core.options.max_loras);
         let _ = writeln!(
             text.text,
-            "{NAME}{{max_lora=\"{limit}\",running_lora_adapters=\"{running}\",waiting_lora_adapters=\"{running}\"}} {time:?}"
+            "{NAME}{{max_lora=\"{limit}\",running_lora_adapters=\"{running}\",waiting_lora_adapters=\"{running}\"}} {}",
+            go_float(time)
         );
     }
 }
@@ -162,4 +176,16 @@ pub(super) fn llamacpp(core: &Core) -> String {
     text.bare("llamacpp:requests_deferred", "gauge", "Requests that wait.", told.capacity + told.deferred);
     text.bare("llamacpp:n_busy_slots_per_decode", "gauge", "Busy slots per decode call.", 0);
     text.text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::go_float;
+
+    #[test]
+    fn values_are_written_as_recorded() {
+        assert_eq!(go_float(1_796_105_241.88), "1.79610524188e+09");
+        assert_eq!(go_float(0.000_976_800_976_800_973_3), "0.0009768009768009733");
+        assert_eq!(go_float(480.0), "480.0");
+    }
 }

@@ -18,7 +18,8 @@ pub enum Misbehaviour {
     Stall,
     /// Health and metrics are answered; generation hangs until this ends (a stopped engine core).
     HungCore,
-    /// A generation resets its connection after this many tokens; before any answer where it is not streamed.
+    /// A generation resets its connection after this many tokens; before any byte of the answer where that is 0 or the
+    /// answer is not streamed.
     DieMidStream {
         /// Tokens sent before the reset.
         after_tokens: u64,

@@ -1,7 +1,7 @@
 //! Everything that can be wrong on order.
 
 use crate::client::{
-    DEADLINE, JSON, chat, chat_request, event, eventually, fast, get, load, open, post, request, sample, try_call,
+    DEADLINE, chat, chat_request, event, eventually, fast, get, load, open, post, request, sample, try_call,
 };
 use pointsman::standin::{Ending, Misbehaviour};
 use serde_json::json;
@@ -64,12 +64,15 @@ async fn death_in_mid_stream_resets_after_the_tokens_were_sent() {
 }
 
 #[tokio::test]
-async fn death_before_a_whole_answer_gives_none() {
+async fn death_before_the_first_token_gives_no_byte() {
     let standin = fast().await;
     standin.misbehave(Misbehaviour::DieMidStream { after_tokens: 0 });
-    let died = try_call(&standin, "POST", "/v1/chat/completions", JSON, &chat("base", 9, false).to_string()).await;
-    assert!(died.is_err());
-    eventually("the seat is free", || standin.stats().running == 0).await;
+    for stream in [true, false] {
+        let mut connection = open(&standin, &chat_request("base", 9, stream)).await.expect("sent");
+        let first = timeout(DEADLINE, connection.read_u8()).await.expect("an end in time");
+        assert_eq!(first.expect_err("a reset").kind(), io::ErrorKind::ConnectionReset, "stream {stream}");
+    }
+    eventually("the seats are free", || standin.stats().running == 0).await;
 }
 
 #[tokio::test]
