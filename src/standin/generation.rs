@@ -188,14 +188,22 @@ impl Talk {
         {
             self.fail(&refusal);
         }
-        if let Some(event) = self.ready.pop_front() {
+        if let Some(event) = self.pop_ready() {
             return Some(event);
         }
-        if let Stage::Over = self.stage {
-            self.job.visit.finish();
-            return None;
+        match self.stage {
+            Stage::Over => None,
+            _ => self.token().await.or_else(|| self.pop_ready()),
         }
-        self.token().await.or_else(|| self.ready.pop_front())
+    }
+
+    /// The next event that is ready. The last one of all ends the visit.
+    fn pop_ready(&mut self) -> Option<Bytes> {
+        let event = self.ready.pop_front()?;
+        if self.ready.is_empty() && matches!(self.stage, Stage::Over) {
+            self.job.visit.finish();
+        }
+        Some(event)
     }
 
     /// The next token's event, or `None` where the answer ended instead.

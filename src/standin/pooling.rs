@@ -52,46 +52,44 @@ fn counted(core: &Core, path: &str, tokens: u64) -> Option<Value> {
 
 fn pooled(arrival: &Arrival, body: &Value, model: &str, tokens: u64) -> Value {
     let id = arrival.answer_id();
-    let created = super::clock::unix_whole_seconds();
-    let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0});
-    let list = |prefix: &str, data: Vec<Value>| json!({"id": format!("{prefix}-{id}"), "object": "list", "created": created, "model": model, "data": data, "usage": usage});
-    match arrival.path() {
-        "/v1/embeddings" => list(
-            "embd",
-            each(
-                body,
-                "input",
-                |index, item| json!({"index": index, "object": "embedding", "embedding": vector(item)}),
-            ),
-        ),
-        "/pooling" => list(
-            "pool",
-            each(body, "input", |index, item| json!({"index": index, "object": "pooling", "data": vector(item)})),
-        ),
-        "/classify" => list(
-            "classify",
-            each(body, "input", |index, item| {
-                let share = number(item, 0).abs();
-                json!({"index": index, "label": "LABEL_0", "probs": [share, 1.0 - share], "num_classes": 2})
-            }),
-        ),
-        "/v1/rerank" | "/rerank" => {
-            let results = each(
-                body,
-                "documents",
-                |index, item| json!({"index": index, "document": {"text": item}, "relevance_score": number(item, 0).abs()}),
-            );
-            json!({"id": format!("rerank-{id}"), "model": model, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}, "results": results})
-        }
-        _ => list(
-            "score",
-            each(
-                body,
-                "text_2",
-                |index, item| json!({"index": index, "object": "score", "score": number(item, 0).abs()}),
-            ),
-        ),
-    }
+    let (prefix, data) = match arrival.path() {
+        "/v1/embeddings" => ("embd", each(body, "input", embedding)),
+        "/pooling" => ("pool", each(body, "input", pooling)),
+        "/classify" => ("classify", each(body, "input", class)),
+        "/v1/rerank" | "/rerank" => return ranking(&id, model, tokens, each(body, "documents", rank)),
+        _ => ("score", each(body, "text_2", score)),
+    };
+    json!({
+        "id": format!("{prefix}-{id}"), "object": "list", "created": super::clock::unix_whole_seconds(),
+        "model": model, "data": data,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0},
+    })
+}
+
+fn ranking(id: &str, model: &str, tokens: u64, results: Vec<Value>) -> Value {
+    let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
+    json!({"id": format!("rerank-{id}"), "model": model, "usage": usage, "results": results})
+}
+
+fn embedding(index: usize, item: &Value) -> Value {
+    json!({"index": index, "object": "embedding", "embedding": vector(item)})
+}
+
+fn pooling(index: usize, item: &Value) -> Value {
+    json!({"index": index, "object": "pooling", "data": vector(item)})
+}
+
+fn class(index: usize, item: &Value) -> Value {
+    let share = number(item, 0).abs();
+    json!({"index": index, "label": "LABEL_0", "probs": [share, 1.0 - share], "num_classes": 2})
+}
+
+fn rank(index: usize, item: &Value) -> Value {
+    json!({"index": index, "document": {"text": item}, "relevance_score": number(item, 0).abs()})
+}
+
+fn score(index: usize, item: &Value) -> Value {
+    json!({"index": index, "object": "score", "score": number(item, 0).abs()})
 }
 
 /// One result for each item of a field; a field that is no list is one item.

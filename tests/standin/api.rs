@@ -29,6 +29,7 @@ async fn a_chat_stream_is_one_event_a_chunk_from_role_to_done() {
     assert_eq!(events[2]["choices"][0]["delta"]["content"], " one");
     assert_eq!(events[3]["choices"][0]["finish_reason"], "length");
     assert!(!reply.text().contains("usage"));
+    assert_eq!((standin.requests()[0].ending, standin.stats().running), (Ending::Finished, 0));
 }
 
 #[tokio::test]

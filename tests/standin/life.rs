@@ -40,7 +40,7 @@ async fn a_stop_ends_streams_with_an_abort() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_after_the_keep_alive() {
-    let standin = start(Options { keep_alive: Duration::from_millis(50), ..Options::fast() }).await;
+    let standin = start(Options { keep_alive: Duration::from_millis(500), ..Options::fast() }).await;
     let mut stream = open(&standin, &request("GET", "/health", "", "")).await.expect("sent");
     assert!(rest(&mut stream).await.expect("a clean end").starts_with(b"HTTP/1.1 200"));
 }

@@ -124,9 +124,9 @@ async fn slow_loads_and_slow_first_tokens_take_their_time() {
 #[tokio::test]
 async fn misbehaviour_is_switched_over_http_for_a_while() {
     let standin = fast().await;
-    let order = json!({"kind": "answer", "status": 503, "for_ms": 100});
-    assert_eq!(post(&standin, "/standin/misbehave", order).await.status, 200);
+    assert_eq!(post(&standin, "/standin/misbehave", json!({"kind": "answer", "status": 503})).await.status, 200);
     assert_eq!(post(&standin, "/v1/chat/completions", chat("base", 1, false)).await.status, 503);
+    post(&standin, "/standin/misbehave", json!({"kind": "answer", "status": 503, "for_ms": 20})).await;
     let wait = async { while post(&standin, "/v1/chat/completions", chat("base", 1, false)).await.status != 200 {} };
     timeout(DEADLINE, wait).await.expect("well again");
     assert_eq!(post(&standin, "/standin/misbehave", json!({"kind": "dance"})).await.status, 400);
