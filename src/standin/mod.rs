@@ -45,6 +45,7 @@ use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -67,11 +68,10 @@ struct Life {
 }
 
 impl Life {
-    fn begin(options: &Arc<Options>, journal: &Arc<Journal>, address: SocketAddr) -> io::Result<Self> {
-        let listener = server::listen(address)?;
+    fn begin(options: &Arc<Options>, journal: &Arc<Journal>, listener: TcpListener, address: SocketAddr) -> Self {
         let core = Core::new(Arc::clone(options), Arc::clone(journal));
         let server = tokio::spawn(server::serve(Arc::clone(&core), listener, address));
-        Ok(Self { core, server: Some(server) })
+        Self { core, server: Some(server) }
     }
 }
 
@@ -90,7 +90,7 @@ impl StandIn {
         let address = reservation.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let journal = Arc::new(Journal::new(options.journal));
         let options = Arc::new(options);
-        let life = Life::begin(&options, &journal, address)?;
+        let life = Life::begin(&options, &journal, server::listen(address)?, address);
         Ok(Self { options, address, journal, life: Mutex::new(life), _reservation: reservation })
     }
 
@@ -140,7 +140,8 @@ impl StandIn {
     /// The port cannot be listened on.
     pub async fn restart(&self) -> io::Result<()> {
         self.kill().await;
-        *self.life.lock() = Life::begin(&self.options, &self.journal, self.address)?;
+        let listener = server::listen_again(self.address).await?;
+        *self.life.lock() = Life::begin(&self.options, &self.journal, listener, self.address);
         Ok(())
     }
 

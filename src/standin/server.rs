@@ -11,13 +11,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -25,8 +25,11 @@ use tokio::task::JoinSet;
 /// How long a connection may take to end by itself once the stand-in stops.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Pause after an accept that failed.
-const ACCEPT_RETRY: Duration = Duration::from_millis(10);
+/// How long listening again is tried.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Pause after an accept or a listen that failed.
+const RETRY: Duration = Duration::from_millis(10);
 
 /// Room for bursts of connections that were not accepted yet.
 const BACKLOG: i32 = 1_024;
@@ -60,16 +63,41 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// Listen again on a port that [`reserve`] holds. A client's own end may have the number for a moment, so it is tried for
+/// a while.
+pub(super) async fn listen_again(address: SocketAddr) -> io::Result<TcpListener> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match listen(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                tokio::time::sleep(RETRY).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Stop listening at once, even while a process that is just being spawned still has a copy of the socket.
+fn close(listener: TcpListener) {
+    // Fails only where it does not listen any more.
+    let _ = SockRef::from(&listener).shutdown(Shutdown::Both);
+    drop(listener);
+}
+
 /// Serve until the life ends.
 pub(super) async fn serve(core: Arc<Core>, first: TcpListener, address: SocketAddr) {
     let mut connections = JoinSet::new();
-    let mut listener = Some(first);
+    let mut next = Ok(first);
     let mut phase = core.phase.subscribe();
-    while *phase.borrow_and_update() == Phase::Serving {
-        // An error here means that the port was taken in spite of the reservation: then it stays refused.
-        let Some(open) = listener.take().or_else(|| listen(address).ok()) else { break };
-        accept(&core, open, &mut connections, &mut phase).await;
+    // An error would mean that the port was taken in spite of the reservation: then it stays refused.
+    while let Ok(listener) = next {
+        accept(&core, &listener, &mut connections, &mut phase).await;
+        close(listener);
         core.while_refusing(&mut phase).await;
+        if *phase.borrow() != Phase::Serving {
+            break;
+        }
+        next = listen_again(address).await;
     }
     // A life that is neither stopped nor killed lasts, listening or not.
     let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
@@ -79,7 +107,7 @@ pub(super) async fn serve(core: Arc<Core>, first: TcpListener, address: SocketAd
 /// Accept until told to refuse, or until the life ends.
 async fn accept(
     core: &Arc<Core>,
-    listener: TcpListener,
+    listener: &TcpListener,
     connections: &mut JoinSet<()>,
     phase: &mut watch::Receiver<Phase>,
 ) {
@@ -94,7 +122,7 @@ async fn accept(
         match accepted {
             Ok((stream, _)) => drop(connections.spawn(connection(Arc::clone(core), stream))),
             // Out of file descriptors, most likely: give the open connections time to end.
-            Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+            Err(_) => tokio::time::sleep(RETRY).await,
         }
     }
 }
