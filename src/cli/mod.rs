@@ -1,5 +1,7 @@
 //! The command line: one file a command.
 
+pub mod engine;
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -12,11 +14,15 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Engine(engine::Engine),
+}
 
 impl Cli {
     /// Run the chosen command to its end.
     pub fn run(self) -> ExitCode {
-        match self.command {}
+        match self.command {
+            Command::Engine(engine) => engine.run(),
+        }
     }
 }
