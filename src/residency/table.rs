@@ -153,6 +153,11 @@ impl Table {
         self.cell(replica, adapter).map_or(0, |cell| cell.leases)
     }
 
+    /// Is this stay going on? Not if the copy was unloaded, lost, or its replica or adapter removed.
+    pub fn is_live(&self, holding: Holding) -> bool {
+        self.stay(holding).is_some()
+    }
+
     /// Requests that wait for an adapter.
     pub fn waiting(&self) -> usize {
         self.waiters.iter().count()
