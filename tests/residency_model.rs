@@ -236,7 +236,9 @@ impl World {
         self.now += late;
         self.table.observe(replica, Listing { adapters: &adapters, start_time, asked_at }, self.now);
         let table = &self.table;
-        engine.unknown.retain(|id| !table.state(*id, replica).is_some_and(State::occupies));
+        // A load under way may fail still, whatever is there already.
+        let known = |state: State| state.occupies() && !state.is_coming();
+        engine.unknown.retain(|id| !table.state(*id, replica).is_some_and(known));
     }
 
     fn unload_behind_our_back(&mut self) {
@@ -290,8 +292,6 @@ impl World {
                 self.adapters.retain(|id| *id != adapter);
                 self.pinned.remove(&adapter);
                 self.table.retire(adapter, self.now);
-                // The names of retired adapters are no longer asked for.
-                self.engines.values_mut().for_each(|engine| drop(engine.unknown.remove(&adapter)));
             }
             2 if self.pinned.is_empty() => {
                 self.pinned.insert(adapter);
@@ -362,7 +362,8 @@ impl World {
         self.check_leases();
         self.check_truth();
         for (replica, adapter, before) in states {
-            let kept = pinned.contains(&adapter) && !self.banned.contains(&adapter) && before == State::Resident;
+            let still = self.pinned.contains(&adapter) && pinned.contains(&adapter);
+            let kept = still && !self.banned.contains(&adapter) && before == State::Resident;
             let leaves = matches!(self.table.state(adapter, replica), Some(State::Draining | State::Evicting { .. }));
             let retired = !self.adapters.contains(&adapter);
             assert!(!kept || retired || !leaves, "pinned {adapter:?} leaves {replica:?}");

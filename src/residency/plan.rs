@@ -182,12 +182,14 @@ impl Draft<'_> {
         }
     }
 
+    /// Will some usable replica hold the adapter after this plan?
     fn is_anywhere(&self, adapter: AdapterId) -> bool {
-        self.table.usable().any(|(_, row)| row.state(adapter).claims()) || self.is_planned(adapter)
-    }
-
-    fn is_planned(&self, adapter: AdapterId) -> bool {
-        self.actions.iter().any(|action| matches!(action, Action::Load(holding) if holding.adapter == adapter))
+        self.rooms.iter().any(|room| {
+            let Some(holding) = self.table.holding(room.replica, adapter) else { return false };
+            let claims = self.table.cell(room.replica, adapter).is_some_and(|cell| cell.state.claims());
+            let is_ordered = |action| self.actions.contains(&action);
+            is_ordered(Action::Load(holding)) || claims && !is_ordered(Action::Unload(holding))
+        })
     }
 
     /// Loads the adapter where most slots are free. Says whether there is such a place.
