@@ -41,7 +41,7 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// The values are guesses where no source is given; `residency::storm` (a test) shows the effect of the first three.
+    /// The values are guesses where no source is given; `tests/residency_storm.rs` shows the effect of the first three.
     fn default() -> Self {
         Self {
             eviction: Eviction::Lru,
