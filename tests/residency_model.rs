@@ -3,6 +3,8 @@
 //!
 //! `POINTSMAN_MODEL_OPS` sets the number of steps (60,000 unless set), `POINTSMAN_MODEL_SEED` runs one seed only.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)] // A test file: it may.
+
 use pointsman::residency::state::State;
 use pointsman::residency::{
     Acquired, Action, AdapterId, Eviction, Holding, Lease, Listing, LoadFailure, Outcome, Pick, Policy, Reach,

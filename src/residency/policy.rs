@@ -18,7 +18,7 @@ pub struct Policy {
     /// The victim among idle adapters.
     pub eviction: Eviction,
     /// A copy's turn, in loads: having been there for so long, it may be closed for another adapter that waits, although
-    /// it is in use. With 4, at most 1/5 of a slot's time goes into loading. Infinite: busy copies are never closed.
+    /// it is in use. With 8, at most 1/9 of a slot's time goes into loading. Infinite: busy copies are never closed.
     pub turn_loads: f64,
     /// How long a copy that has not had its turn must have been idle before it may go, in loads. 0: it may go at once.
     pub rest_loads: f64,
@@ -26,6 +26,9 @@ pub struct Policy {
     pub patience_loads: f64,
     /// The load time assumed before the first load is measured.
     pub expected_load: Duration,
+    /// What a change of adapters costs at least, whatever the load takes: a busy copy must drain, a batch must form anew.
+    /// Turn, rest and patience count in loads of at least this.
+    pub least_load: Duration,
     /// How long all holders must have been full before a further copy is loaded.
     pub spread_after: Duration,
     /// How long a further copy must have been idle before it is unloaded though nobody needs its slot.
@@ -45,10 +48,11 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             eviction: Eviction::Lru,
-            turn_loads: 4.0,
-            rest_loads: 0.25,
+            turn_loads: 8.0,
+            rest_loads: 0.0,
             patience_loads: 1.0,
             expected_load: Duration::from_millis(500),
+            least_load: Duration::from_millis(100),
             // A second holder is wanted within 2 s of sustained saturation, load included.
             spread_after: Duration::from_millis(500),
             surplus_after: Duration::from_secs(60),

@@ -184,9 +184,9 @@ impl Table {
         self.load_time.mean_or(self.policy.expected_load)
     }
 
-    /// The mean load time times `factor`.
+    /// The mean load time, or the least that counts, times `factor`.
     pub(super) fn loads(&self, factor: f64) -> Duration {
-        scaled(self.mean_load(), factor)
+        scaled(self.mean_load().max(self.policy.least_load), factor)
     }
 
     pub(super) fn cell(&self, replica: ReplicaId, adapter: AdapterId) -> Option<&Cell> {
