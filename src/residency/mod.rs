@@ -48,3 +48,31 @@ pub type ReplicaId = Key<ReplicaMark>;
 pub type AdapterId = Key<AdapterMark>;
 /// A request that waits for an adapter.
 pub type Ticket = Key<TicketMark>;
+
+#[cfg(test)]
+mod tests {
+    /// The core must run in the simulator's virtual time and under a lock that is never held over an await.
+    #[test]
+    fn the_core_reads_no_clock_waits_for_nothing_and_locks_nothing() {
+        let files = [
+            include_str!("acquire.rs"),
+            include_str!("arena.rs"),
+            include_str!("demand.rs"),
+            include_str!("failure.rs"),
+            include_str!("fleet_change.rs"),
+            include_str!("place.rs"),
+            include_str!("plan.rs"),
+            include_str!("policy.rs"),
+            include_str!("replica.rs"),
+            include_str!("results.rs"),
+            include_str!("state.rs"),
+            include_str!("table.rs"),
+        ];
+        for (file, word) in files
+            .iter()
+            .flat_map(|file| ["tokio", "pingora", "Instant", "SystemTime", "Mutex", "async "].map(|word| (file, word)))
+        {
+            assert!(!file.contains(word), "{word} in the file that begins {:?}", file.lines().next());
+        }
+    }
+}

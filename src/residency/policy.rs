@@ -44,7 +44,7 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// The values are guesses where no source is given; `tests/residency_storm.rs` shows the effect of the first three.
+    /// The values are guesses where no source is given; `tests/residency/storm.rs` shows the effect of the first three.
     fn default() -> Self {
         Self {
             eviction: Eviction::Lru,

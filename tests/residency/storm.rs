@@ -4,8 +4,6 @@
 //! client asks again when it was served. Open loop: requests come at random, at a share of what the seats can do.
 //! Printed with `--nocapture`: throughput relative to a working set that fits, and the waits.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout)] // A test file: it may.
-
 use pointsman::residency::{
     Acquired, Action, AdapterId, Holding, Lease, Outcome, Pick, Policy, Reach, ReplicaId, Table, Ticket, plan,
 };
@@ -229,21 +227,24 @@ impl Storm {
     }
 }
 
-/// A row of the table: who decides.
-const RIVALS: [(&str, Reach, fn() -> Policy); 3] = [
-    ("each picks, lru", Reach::Apart, Policy::plain_lru),
-    ("holder, plain lru", Reach::One, Policy::plain_lru),
-    ("default", Reach::One, Policy::default),
-];
+/// Who decides: a name, how far requests reach, and the policy.
+type Rival = (&'static str, Reach, Policy);
+
+fn rivals() -> [Rival; 3] {
+    [
+        ("each picks, lru", Reach::Apart, Policy::plain_lru()),
+        ("holder, plain lru", Reach::One, Policy::plain_lru()),
+        ("default", Reach::One, Policy::default()),
+    ]
+}
 
 #[test]
 fn one_and_a_half_times_the_slots_does_not_thrash() {
     println!("arrivals     | load s | policy            | req/s | loads/1000 | mean, p99, max wait s | of fitting");
     for arrivals in [Arrivals::Closed(32), Arrivals::Open(0.85)] {
         for load in [0.1, 0.5, 2.0] {
-            for (name, reach, policy) in RIVALS {
-                let run =
-                    |adapters| Storm::new(policy(), reach, adapters, Duration::from_secs_f64(load), arrivals).run();
+            for (name, reach, policy) in rivals() {
+                let run = |adapters| Storm::new(policy, reach, adapters, Duration::from_secs_f64(load), arrivals).run();
                 let (fitting, storm) = (run(REPLICAS * SLOTS), run(REPLICAS * SLOTS * 3 / 2));
                 let share = storm.per_second / fitting.per_second;
                 println!("{:<12} | {load:>6} | {name:<17} | {storm} | {share:>4.2}", format!("{arrivals:?}"));
