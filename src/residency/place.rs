@@ -19,6 +19,15 @@ use super::table::Table;
 use super::{AdapterId, ReplicaId, Ticket};
 use std::time::Duration;
 
+/// What the queue may hope for at this moment.
+#[derive(Clone, Copy)]
+struct Chance {
+    /// Some usable replica has room for a copy, or an idle copy that may go.
+    room: bool,
+    /// Some busy copy may be closed.
+    turn: bool,
+}
+
 impl Table {
     /// Brings the table to rest after any change: drained copies go, freed slots are handed over, the queue is served,
     /// retired adapters without a copy are forgotten.
@@ -61,20 +70,30 @@ impl Table {
             return;
         }
         let queue: Vec<AdapterId> = self.queue.iter().copied().collect();
+        let mut chance = self.chance(now);
         for adapter in queue {
             if let Some(refusal) = self.refusal(adapter, now) {
                 self.refuse_queued(adapter, refusal);
-            } else if let Some(replica) = self.slot_for(adapter, now) {
+            } else if let Some(replica) = self.slot_for(adapter, chance, now) {
                 let tickets = self.unqueue(adapter);
                 self.seat(tickets, replica, adapter, now);
+                chance = self.chance(now);
             }
         }
     }
 
-    fn slot_for(&mut self, adapter: AdapterId, now: Duration) -> Option<ReplicaId> {
+    fn slot_for(&mut self, adapter: AdapterId, chance: Chance, now: Duration) -> Option<ReplicaId> {
         self.best_holder(adapter)
-            .or_else(|| self.begin_anywhere(adapter, now))
-            .or_else(|| self.begin_by_turn(adapter, now))
+            .or_else(|| chance.room.then(|| self.begin_anywhere(adapter, now)).flatten())
+            .or_else(|| chance.turn.then(|| self.begin_by_turn(adapter, now)).flatten())
+    }
+
+    /// Looked up once for the whole queue: a long queue before full replicas must not cost a search for each adapter.
+    fn chance(&self, now: Duration) -> Chance {
+        let has_room =
+            |row: &Replica| row.claimed < self.limit || self.adapters.iter().any(|(id, _)| self.may_go(row, id, now));
+        let has_turn = |row: &Replica| self.adapters.iter().any(|(id, _)| self.may_close(row, id, now));
+        Chance { room: self.usable().any(|(_, row)| has_room(row)), turn: self.usable().any(|(_, row)| has_turn(row)) }
     }
 
     /// The usable replica that holds the adapter and is used least; one where it is still coming only if need be.
@@ -168,6 +187,13 @@ impl Table {
         now.saturating_sub(arrived_at) >= self.loads(self.policy.turn_loads)
     }
 
+    /// May this copy be closed for another adapter now? It must be busy and unpinned, and have had its turn.
+    fn may_close(&self, row: &Replica, adapter: AdapterId, now: Duration) -> bool {
+        let (Some(cell), Some(entry)) = (row.cell(adapter), self.adapters.get(adapter)) else { return false };
+        let busy = cell.state == State::Resident && cell.leases > 0;
+        busy && !entry.pinned && self.had_turn(cell.arrived_at, now)
+    }
+
     /// Closes a busy copy that has had its turn for an adapter that has waited long enough.
     fn begin_by_turn(&mut self, adapter: AdapterId, now: Duration) -> Option<ReplicaId> {
         let since = self.adapters.get(adapter)?.queued_since;
@@ -183,10 +209,9 @@ impl Table {
     fn next_turn(&self, wanted: AdapterId, now: Duration) -> Option<Holding> {
         let open = self.usable().filter(|(_, row)| row.state(wanted).is_startable(now) && row.claimed == self.limit);
         let copies = open.flat_map(|(replica, row)| {
-            self.adapters.iter().filter_map(move |(id, entry)| {
-                let cell = row.cell(id).filter(|cell| cell.state == State::Resident && cell.leases > 0)?;
-                let due = !entry.pinned && self.had_turn(cell.arrived_at, now);
-                due.then_some((cell.leases, cell.arrived_at, replica, id))
+            self.adapters.iter().filter_map(move |(id, _)| {
+                let cell = row.cell(id).filter(|_| self.may_close(row, id, now))?;
+                Some((cell.leases, cell.arrived_at, replica, id))
             })
         });
         let (_, _, replica, adapter) = copies.min_by_key(|(leases, arrived_at, ..)| (*leases, *arrived_at))?;
