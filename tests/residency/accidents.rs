@@ -4,6 +4,7 @@ use crate::house::{house, is_load, ticket};
 use pointsman::fleet::snapshot::AdapterView;
 use pointsman::residency::state::State;
 use pointsman::residency::{Acquired, Action, Holding, Listing, LoadFailure, Policy, Reach, Reason};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 #[test]
@@ -195,4 +196,39 @@ fn the_view_counts_distinct_adapters_in_use() {
     house.use_once(2, 0);
     let seen = house.table.view(house.adapters[0], house.replicas[0], house.now).unwrap();
     assert_eq!((seen.distinct_leased, seen.leased, seen.free_slots, seen.idle_slots), (2, true, 0, 1));
+}
+
+#[test]
+fn a_promised_adapter_that_is_found_on_the_engine_answers_its_waiters() {
+    let mut house = house(1, 1, 2);
+    house.use_once(0, 0);
+    let _cold = ticket(house.ask(1, 0, Reach::One));
+    house.later(1);
+    house.observe(0, &[0, 1], 1.0);
+    assert_eq!(house.ready().len(), 1);
+}
+
+#[test]
+fn who_waited_for_a_load_that_a_restart_cut_short_comes_before_those_who_wait_for_a_slot() {
+    let mut house = house(1, 1, 2);
+    house.observe(0, &[], 1.0);
+    let _cold = ticket(house.ask(0, 0, Reach::One));
+    house.orders();
+    let _behind = ticket(house.ask(1, 0, Reach::One));
+    house.later(1);
+    house.observe(0, &[], 2.0);
+    assert!(house.state(0, 0).is_coming() && !house.state(1, 0).is_coming());
+}
+
+#[test]
+fn a_lowered_limit_takes_back_what_was_promised_above_it() {
+    let mut house = house(1, 2, 3);
+    let _busy = house.hold(0, 0);
+    house.use_once(1, 0);
+    let _cold = ticket(house.ask(2, 0, Reach::One));
+    assert_eq!(house.state(2, 0), State::Promised);
+    house.table.set_limit(NonZeroUsize::MIN, house.now);
+    assert_eq!((house.state(2, 0), house.table.waiting()), (State::Absent, 1));
+    house.answer(Ok(()));
+    assert_eq!(house.table.slots_in_use(house.replicas[0]), 1);
 }

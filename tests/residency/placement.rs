@@ -136,3 +136,39 @@ fn a_further_copy_goes_when_it_has_been_idle_for_long_and_the_last_one_stays() {
     house.later(3_600);
     assert!(house.orders().is_empty());
 }
+
+#[test]
+fn of_two_pinned_adapters_that_are_missing_one_takes_the_free_slot_and_for_the_other_an_idle_one_goes() {
+    let mut house = house(1, 2, 3);
+    house.use_once(2, 0);
+    house.table.pin(house.adapters[0]);
+    house.table.pin(house.adapters[1]);
+    let orders = house.orders();
+    assert!(matches!(orders[..], [Action::Load(_), Action::Unload(_)]), "{orders:?}");
+    assert!(house.orders().is_empty());
+}
+
+#[test]
+fn a_second_further_copy_is_not_begun_while_the_first_is_coming() {
+    let mut house = house(3, 1, 1);
+    let _lease = house.hold(0, 0);
+    let _full = house.ask(0, 1, Reach::Spread);
+    house.later(1);
+    assert!(matches!(house.ask(0, 1, Reach::Spread), Acquired::Started { .. }));
+    assert!(matches!(house.ask(0, 2, Reach::Spread), Acquired::Ready(_)));
+    assert_eq!(house.state(0, 2), State::Absent);
+}
+
+#[test]
+fn a_copy_that_is_not_the_only_one_goes_before_one_used_less_recently() {
+    let mut house = house(2, 2, 3);
+    house.use_once(1, 0);
+    house.use_once(0, 1);
+    house.use_once(0, 0);
+    let _cold = house.ask(2, 0, Reach::Apart);
+    let orders = house.orders();
+    assert!(
+        matches!(orders[..], [Action::Unload(Holding { adapter, .. })] if adapter == house.adapters[0]),
+        "{orders:?}"
+    );
+}
