@@ -82,8 +82,6 @@ pub struct View {
     pub adapter: AdapterView,
     /// Slots that hold nothing and are promised to nobody.
     pub free_slots: usize,
-    /// Slots that hold an idle adapter which may go now.
-    pub idle_slots: usize,
     /// Distinct adapters in use there. An engine runs at most its `max_loras` of them at once and defers the others.
     pub distinct_leased: usize,
     /// Is the request's adapter among those in use?
@@ -123,7 +121,7 @@ impl Table {
         }
     }
 
-    /// What a decision about a request for `adapter` may know about `replica`. `None` when either is gone.
+    /// What a decision about a request for `adapter` may know about `replica`, in constant time. `None` when either is gone.
     pub fn view(&self, adapter: AdapterId, replica: ReplicaId, now: Duration) -> Option<View> {
         let row = self.replicas.get(replica)?;
         self.adapters.get(adapter)?;
@@ -131,10 +129,15 @@ impl Table {
         Some(View {
             adapter: seen(cell.state, now),
             free_slots: self.limit.saturating_sub(row.occupied),
-            idle_slots: self.adapters.iter().filter(|(id, _)| self.may_go(row, *id, now)).count(),
             distinct_leased: row.distinct_leased,
             leased: cell.leases > 0,
         })
+    }
+
+    /// Slots of `replica` that hold an idle adapter which may go now. Looks at every adapter: ask only when no slot is free.
+    pub fn idle_slots(&self, replica: ReplicaId, now: Duration) -> usize {
+        let Some(row) = self.replicas.get(replica) else { return 0 };
+        self.adapters.iter().filter(|(id, _)| self.may_go(row, *id, now)).count()
     }
 
     /// The state of `adapter` on `replica`, for status pages. `None` when either is gone.
