@@ -1,5 +1,7 @@
 //! The command line: one file a command.
 
+pub mod check;
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -12,11 +14,15 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Check(check::CheckArgs),
+}
 
 impl Cli {
     /// Run the chosen command to its end.
     pub fn run(self) -> ExitCode {
-        match self.command {}
+        match self.command {
+            Command::Check(args) => args.run(),
+        }
     }
 }
