@@ -129,7 +129,8 @@ pub(crate) fn shown(text: &str) -> String {
     let end = text.char_indices().nth(60).map(|(end, _)| end);
     let cut = end.and_then(|end| text.get(..end)).unwrap_or(text);
     let dots = if end.is_some() { "…" } else { "" };
-    format!("{}{dots}", cut.escape_debug())
+    let safe = |c: char| if matches!(c, '\'' | '"') { c.to_string() } else { c.escape_debug().to_string() };
+    cut.chars().map(safe).chain([dots.to_owned()]).collect()
 }
 
 fn is_flag(text: &str) -> bool {

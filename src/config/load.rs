@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Largest file, bytes. A guess: 10,000 replicas need about a third.
+/// Largest file, bytes. A guess: 10,000 replicas need about an eighth.
 const MAX_FILE: usize = 4 << 20;
 
 /// A configuration and what looks unwise in it.

@@ -15,6 +15,8 @@ mod profiles;
 mod raw;
 mod section;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod units;
 
 pub use checked::Config;
