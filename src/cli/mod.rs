@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 pub mod engine;
+pub mod check;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Engine(engine::Engine),
+    Check(check::CheckArgs),
 }
 
 impl Cli {
@@ -23,6 +25,7 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         match self.command {
             Command::Engine(engine) => engine.run(),
+            Command::Check(args) => args.run(),
         }
     }
 }
