@@ -1,7 +1,9 @@
 //! The command line: one file a command.
 
-pub mod engine;
 pub mod check;
+pub mod demo;
+pub mod engine;
+pub mod serve;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -16,16 +18,24 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Engine(engine::Engine),
+    /// Serve requests by a configuration file.
+    Serve(serve::ServeArgs),
+    /// Check a configuration file and report every error in it.
     Check(check::CheckArgs),
+    /// Try it out: stand-in engines with Pointsman in front.
+    Demo(demo::DemoArgs),
+    /// Run a stand-in engine.
+    Engine(engine::Engine),
 }
 
 impl Cli {
     /// Run the chosen command to its end.
     pub fn run(self) -> ExitCode {
         match self.command {
-            Command::Engine(engine) => engine.run(),
+            Command::Serve(args) => args.run(),
             Command::Check(args) => args.run(),
+            Command::Demo(args) => args.run(),
+            Command::Engine(engine) => engine.run(),
         }
     }
 }

@@ -222,3 +222,10 @@ impl Replica {
         }
     }
 }
+
+impl Health {
+    /// When the breaker trips and for how long.
+    pub fn policy(&self) -> crate::fleet::breaker::Policy {
+        crate::fleet::breaker::Policy { trip_after: self.trip_after, trip_for: self.trip_for }
+    }
+}

@@ -42,7 +42,8 @@ async fn resolve(replica: &Replica) {
         Ok(mut addresses) => {
             // The current address stays while it is among the answers: DNS likes to rotate them.
             let first = addresses.next();
-            let current = replica.address().filter(|current| Some(*current) == first || addresses.any(|a| a == *current));
+            let current =
+                replica.address().filter(|current| Some(*current) == first || addresses.any(|a| a == *current));
             if let Some(address) = current.or(first) {
                 replica.set_address(address);
             }

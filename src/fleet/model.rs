@@ -56,7 +56,7 @@ impl Model {
     pub fn new(model: &checked::Model, config: &Config, previous: Option<&Arc<Self>>) -> Self {
         let keep = |name: &str| {
             let kept = previous?.members.iter().find(|member| &*member.replica.name == name)?;
-            (kept.replica.engine == model.engine).then(|| kept.replica.clone())
+            (kept.replica.engine.kind() == model.engine).then(|| kept.replica.clone())
         };
         let members: Vec<_> = model.pools.iter().flat_map(|pool| members_of(pool, model.engine, keep)).collect();
         let same_members = |previous: &&Arc<Self>| {
@@ -83,12 +83,17 @@ impl Model {
     /// them), `tried` the members that this request was already sent to.
     pub fn snapshot(&self, blocks: &[u64], tried: &[usize], now_ms: u64) -> Snapshot {
         let mut snapshot = Snapshot {
-            candidates: self.members.iter().enumerate().map(|(index, member)| Candidate {
-                priority: member.priority,
-                weight: member.weight,
-                tried: tried.contains(&index),
-                ..member.replica.candidate(index, &self.thresholds, &self.health, now_ms)
-            }).collect(),
+            candidates: self
+                .members
+                .iter()
+                .enumerate()
+                .map(|(index, member)| Candidate {
+                    priority: member.priority,
+                    weight: member.weight,
+                    tried: tried.contains(&index),
+                    ..member.replica.candidate(index, &self.thresholds, &self.health, now_ms)
+                })
+                .collect(),
         };
         for holders in self.prefixes.holders(blocks) {
             for candidate in &mut snapshot.candidates {

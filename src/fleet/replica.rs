@@ -7,9 +7,9 @@ use super::breaker::Breaker;
 use super::clock::to_ms;
 use super::snapshot::{BreakerView, Candidate};
 use crate::config::checked::Health;
-use crate::engine::{EngineKind, Readout};
+use crate::engine::{Engine, EngineKind, Readout};
 use crate::scheduler::profile::Thresholds;
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -29,14 +29,16 @@ pub struct Replica {
     pub port: u16,
     /// A hash of the name: the same across reloads and restarts.
     pub identity: u64,
-    /// What runs there.
-    pub engine: EngineKind,
+    /// How to talk to what runs there.
+    pub engine: Engine,
     /// Failures seen by requests.
     pub breaker: Breaker,
     /// Where the host name leads; kept fresh by discovery.
     address: ArcSwapOption<SocketAddr>,
     /// The last health probe's view; true until a probe says otherwise.
     reachable: AtomicBool,
+    /// llama.cpp's ids of the adapters, by our names.
+    adapter_ids: ArcSwap<Vec<(String, u32)>>,
     in_flight: AtomicU32,
     /// Waiting (24 bits), running (24 bits) and KV use in 65,535ths (16 bits) of the last read-out, in one word so that a
     /// decision never mixes two read-outs.
@@ -59,10 +61,11 @@ impl Replica {
             host: host.to_owned(),
             port,
             identity: xxhash_rust::xxh3::xxh3_64(name.as_bytes()),
-            engine,
+            engine: Engine::new(engine),
             breaker: Breaker::default(),
             address: ArcSwapOption::from_pointee(host.parse().ok().map(|ip| SocketAddr::new(ip, port))),
             reachable: AtomicBool::new(true),
+            adapter_ids: ArcSwap::default(),
             in_flight: AtomicU32::new(0),
             readout: AtomicU64::new(0),
             in_flight_at_readout: AtomicU32::new(0),
@@ -95,6 +98,18 @@ impl Replica {
     /// The breaker, and tripped as well while probes do not reach it.
     pub fn breaker_view(&self, now_ms: u64) -> BreakerView {
         if self.reachable.load(Ordering::Relaxed) { self.breaker.view(now_ms) } else { BreakerView::Tripped }
+    }
+
+    /// llama.cpp's id of an adapter there, if it has it.
+    pub fn adapter_id(&self, name: &str) -> Option<u32> {
+        self.adapter_ids.load().iter().find(|(known, _)| known == name).map(|(_, id)| *id)
+    }
+
+    /// What the server listed, by our names.
+    pub fn set_adapter_ids(&self, ids: Vec<(String, u32)>) {
+        if **self.adapter_ids.load() != ids {
+            self.adapter_ids.store(Arc::new(ids));
+        }
     }
 
     /// Requests picked and not ended.

@@ -5,7 +5,7 @@ use super::error_response::Failure;
 use super::request_body::{self, BodyError};
 use super::{Gateway, models_list, request_id};
 use crate::fleet::{Fleet, Target};
-use crate::request::{self, Wanted, endpoint::Endpoint, prefix};
+use crate::request::{self, Endpoint, PrefixBlocks, Wanted};
 use crate::scheduler::Profile;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -50,8 +50,7 @@ pub(super) async fn accept(gateway: &Gateway, session: &mut Session, ctx: &mut C
 }
 
 async fn take(fleet: Arc<Fleet>, session: &mut Session, ctx: &mut Context) -> std::result::Result<Accepted, BodyError> {
-    let path = session.req_header().uri.path();
-    let Some(endpoint) = Endpoint::from_path(path) else {
+    let Some(endpoint) = Endpoint::from_path(session.req_header().uri.path()) else {
         return local(&fleet, session).map(Accepted::Answer).map_err(BodyError::Refused);
     };
     ctx.endpoint = Some(endpoint);
@@ -86,9 +85,9 @@ fn job(fleet: Arc<Fleet>, endpoint: Endpoint, headers: &HeaderMap, body: Bytes) 
     let target = resolve(&fleet, &wanted)?;
     let profile = profile(&fleet, &target, headers)?;
     let prefix_blocks = if profile.uses_prefix() {
-        prefix::blocks(&body, &wanted, xxhash_rust::xxh3::xxh3_64(target.wire_name().as_bytes()))
+        wanted.prefix_blocks(&body, xxhash_rust::xxh3::xxh3_64(target.wire_name().as_bytes()))
     } else {
-        Default::default()
+        PrefixBlocks::new()
     };
     Ok(Job { fleet, target, profile, wanted, body, prefix_blocks })
 }
@@ -96,7 +95,7 @@ fn job(fleet: Arc<Fleet>, endpoint: Endpoint, headers: &HeaderMap, body: Bytes) 
 /// Whom the request means: its model, and the adapter named beside it.
 fn resolve(fleet: &Fleet, wanted: &Wanted) -> std::result::Result<Target, Failure> {
     let target = match &wanted.model {
-        Some(name) => fleet.resolve(name).ok_or_else(|| Failure::UnknownModel(name.to_string()))?,
+        Some(name) => fleet.resolve(name.whole()).ok_or_else(|| Failure::UnknownModel(name.whole().to_owned()))?,
         None => fleet.default_model().cloned().ok_or(Failure::NoModel)?,
     };
     match &wanted.adapter {

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::error_response::Failure;
 use crate::fleet::{Fleet, Lease, Model, Target};
-use crate::request::{Wanted, endpoint::Endpoint};
+use crate::request::{Endpoint, ErrorDialect, PrefixBlocks, Wanted};
 use crate::scheduler::Profile;
 use bytes::Bytes;
 use http::HeaderValue;
@@ -29,6 +29,8 @@ pub struct Context {
     pub(super) retries: u32,
     /// Why no engine answered, or why its answer broke off.
     pub(super) failure: Option<Failure>,
+    /// Idle connections that the engine had closed under us.
+    pub(super) stale_connections: u32,
     /// The engine's answer as it passes.
     pub(super) answer: Option<Answer>,
 }
@@ -43,7 +45,7 @@ pub(super) struct Job {
     /// As the client sent it.
     pub(super) body: Bytes,
     /// Hashes of the prompt's leading blocks; empty where the profile has no use for them.
-    pub(super) prefix_blocks: SmallVec<[u64; 16]>,
+    pub(super) prefix_blocks: PrefixBlocks,
 }
 
 impl Job {
@@ -73,6 +75,7 @@ impl Context {
             attempt: None,
             tried: SmallVec::new(),
             retries: 0,
+            stale_connections: 0,
             failure: None,
             answer: None,
         }
@@ -81,5 +84,10 @@ impl Context {
     /// The request id as text; ids that are not ASCII are not taken over, so this is never lossy.
     pub(super) fn request_id(&self) -> &str {
         self.request_id.to_str().unwrap_or_default()
+    }
+
+    /// How this client expects errors.
+    pub(super) fn dialect(&self) -> ErrorDialect {
+        self.endpoint.map_or(ErrorDialect::OpenAi, Endpoint::error_dialect)
     }
 }

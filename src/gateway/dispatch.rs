@@ -6,10 +6,13 @@ use crate::engine::EngineKind;
 use crate::fleet::clock::now_ms;
 use crate::fleet::snapshot::Snapshot;
 use crate::fleet::{Lease, Replica};
-use crate::request::splice;
+use crate::request::{AdapterFields, Splice};
 use crate::scheduler::{Decision, Request, Session, schedule};
 use bytes::Bytes;
 use std::time::Instant;
+
+/// A rule of thumb for English text; only used to compare requests with each other.
+const BYTES_PER_TOKEN: usize = 4;
 
 impl Context {
     /// Choose a replica for the next try and count it there.
@@ -36,9 +39,10 @@ impl Job {
             session: self
                 .wanted
                 .session
-                .map(|key| Session { key, remembered: model.sessions.replica_of(key, now) }),
+                .map(|key| Session { key: key.0, remembered: model.sessions.replica_of(key.0, now) }),
+            affinity_key: self.prefix_blocks.first().copied(),
             prefix_blocks: u32::try_from(self.prefix_blocks.len()).unwrap_or(u32::MAX),
-            prompt_tokens: self.wanted.prompt_tokens(),
+            prompt_tokens: u32::try_from(self.wanted.prompt_bytes / BYTES_PER_TOKEN).unwrap_or(u32::MAX),
             turn: model.next_turn(),
         };
         schedule(&request, snapshot, &self.profile, &model.thresholds, &mut rand::rng())
@@ -48,9 +52,9 @@ impl Job {
     /// llama.cpp keeps the adapters it was started with and answers others from base weights without a word: such a
     /// replica must never see the request.
     fn drop_replicas_without_adapter(&self, snapshot: &mut Snapshot) -> Result<(), Failure> {
-        let (EngineKind::LlamaCpp, Some(index)) = (self.model().engine, self.target.adapter) else { return Ok(()) };
+        let (EngineKind::LlamaCpp, Some(adapter)) = (self.model().engine, self.target.adapter()) else { return Ok(()) };
         let holds = |member: usize| {
-            self.model().members.get(member).is_some_and(|member| member.replica.adapter_id(index).is_some())
+            self.model().members.get(member).is_some_and(|member| member.replica.adapter_id(&adapter.name).is_some())
         };
         snapshot.candidates.retain(|candidate| holds(candidate.member));
         if snapshot.candidates.is_empty() {
@@ -63,20 +67,22 @@ impl Job {
     fn remember(&self, identity: u64, member: usize, now: u64) {
         let model = self.model();
         if let Some(session) = self.wanted.session {
-            model.sessions.remember(session, identity, now);
+            model.sessions.remember(session.0, identity, now);
         }
         model.prefixes.insert(&self.prefix_blocks, member);
     }
 
     /// The client's body with the names that this replica's engine knows.
     fn body_for(&self, replica: &Replica) -> Result<Bytes, Failure> {
-        match self.model().engine {
-            EngineKind::Vllm => Ok(splice::model(&self.body, &self.wanted, self.target.wire_name())),
-            EngineKind::LlamaCpp => {
-                // Other adapters are off when one is named; for the base model all are named off, since a server may
-                // have been started with them on.
-                Ok(splice::lora(&self.body, &self.wanted, &replica.adapter_scales(self.target.adapter)))
+        let splice = match (self.model().engine, self.target.adapter()) {
+            (EngineKind::Vllm, _) => Splice { model: Some(self.target.wire_name()), adapter: AdapterFields::Remove },
+            (EngineKind::LlamaCpp, None) => Splice { model: None, adapter: AdapterFields::Remove },
+            (EngineKind::LlamaCpp, Some(adapter)) => {
+                let gone = || Failure::AdapterNotServed(adapter.name.clone());
+                let id = replica.adapter_id(&adapter.name).ok_or_else(gone)?;
+                Splice { model: None, adapter: AdapterFields::Select { id } }
             }
-        }
+        };
+        Ok(splice.apply(&self.body, &self.wanted))
     }
 }

@@ -1,7 +1,7 @@
 //! The one place that turns a failure into HTTP: status, OpenAI's error JSON (Anthropic's on `/v1/messages`), and the SSE
 //! event that ends a broken stream.
 
-use crate::request::{BadRequest, endpoint::ErrorDialect};
+use crate::request::{BadRequest, ErrorDialect};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;

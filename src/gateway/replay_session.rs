@@ -10,11 +10,11 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http::HeaderMap;
 use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::Digest;
 use pingora::protocols::http::custom::CustomMessageWrite;
 use pingora::protocols::http::custom::server::Session as CustomSession;
 use pingora::protocols::http::{HttpTask, ServerSession};
 use pingora::protocols::l4::socket::SocketAddr;
-use pingora::protocols::{Digest, Stream as Connection};
 use pingora::{Error, ErrorType, Result};
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::error_response::Failure;
-use crate::fleet::breaker::{Policy, Severity};
+use crate::fleet::breaker::Severity;
 use crate::fleet::clock::now_ms;
 use pingora::{Error, ErrorSource, ErrorType};
 use std::borrow::Cow;
@@ -74,8 +74,7 @@ impl Context {
     pub(super) fn attempt_failed(&mut self, fault: &Fault, answer_started: bool) -> bool {
         let (Some(job), Some(attempt)) = (&self.job, &self.attempt) else { return false };
         let replica = attempt.lease.replica();
-        let health = &job.fleet.config.health;
-        let policy = Policy { trip_after: health.trip_after, trip_for: health.trip_for };
+        let policy = job.fleet.config.health.policy();
         if replica.breaker.failed(fault.severity(), &policy, now_ms()) {
             tracing::warn!(replica = %replica.name, reason = %fault.reason(), "replica tripped");
         }
@@ -87,6 +86,12 @@ impl Context {
         });
         self.tried.push(attempt.member);
         !answer_started && fault.may_retry() && self.take_retry()
+    }
+
+    /// A reused connection broke before a byte came: once a request this is taken for the engine's idle time-out.
+    pub(super) fn forgive_stale_connection(&mut self) -> bool {
+        self.stale_connections += 1;
+        self.stale_connections == 1
     }
 
     /// Take one retry out of the budget, if there is one for this request.

@@ -76,10 +76,7 @@ impl ProxyHttp for Gateway {
             return Ok(());
         }
         self.refuse_dead_replica(response.status.as_u16(), ctx).await?;
-        if let (Some(attempt), Some(job)) = (&ctx.attempt, &ctx.job) {
-            ctx.failure = None;
-            ctx.answer = Some(Answer::begins(response, job.wanted.stream, attempt));
-        }
+        ctx.answer = Some(Answer::begins(response));
         Ok(())
     }
 
@@ -185,7 +182,9 @@ impl Gateway {
             500 => self.engine_is_dead(ctx).await,
             _ => false,
         };
-        if blames_replica && ctx.attempt_failed(&Fault::Status(status), false) {
+        if !blames_replica {
+            ctx.failure = None;
+        } else if ctx.attempt_failed(&Fault::Status(status), false) {
             let mut error = Error::new_up(ErrorType::HTTPStatus(status));
             error.set_retry(true);
             return Err(error);

@@ -13,7 +13,10 @@ use pingora::{Result, protocols::l4::socket::SocketAddr};
 pub(super) fn peer(attempt: &Attempt, timeouts: &Timeouts) -> std::result::Result<Box<HttpPeer>, Failure> {
     let replica = attempt.lease.replica();
     let Some(address) = replica.address() else {
-        return Err(Failure::ReplicaFailed { replica: replica.name.clone(), reason: "its host name does not resolve".into() });
+        return Err(Failure::ReplicaFailed {
+            replica: replica.name.clone(),
+            reason: "its host name does not resolve".into(),
+        });
     };
     let mut peer = HttpPeer::new(address, false, String::new());
     peer.options.connection_timeout = Some(timeouts.connect);

@@ -58,6 +58,11 @@ impl Profile {
         vec![Self::chat(), Self::batch(), Self::long_context(), Self::debug()]
     }
 
+    /// Whether requests need their prefix blocks hashed.
+    pub fn uses_prefix(&self) -> bool {
+        self.values(Scorer::Prefix)
+    }
+
     /// Does it give this scorer a say?
     pub(crate) fn values(&self, scorer: Scorer) -> bool {
         self.scorers.iter().any(|(own, weight)| *own == scorer && *weight > 0.0)
