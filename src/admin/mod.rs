@@ -1,1 +1,81 @@
 //! Health, readiness, status and metrics, on a listener of their own.
+
+mod status;
+
+use crate::fleet::clock::now_ms;
+use crate::fleet::model::LiveFleet;
+use crate::fleet::snapshot::BreakerView;
+use crate::telemetry::Telemetry;
+use async_trait::async_trait;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{Response, StatusCode};
+use pingora::apps::http_app::ServeHttp;
+use pingora::protocols::http::ServerSession;
+use serde_json::json;
+use std::sync::Arc;
+
+/// The operator's listener.
+pub struct Admin {
+    fleet: LiveFleet,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Admin {
+    /// Shows this fleet and these counters.
+    pub fn new(fleet: LiveFleet, telemetry: Arc<Telemetry>) -> Self {
+        Self { fleet, telemetry }
+    }
+
+    fn answer(&self, method: &http::Method, path: &str) -> Response<Vec<u8>> {
+        if !matches!(*method, http::Method::GET | http::Method::HEAD) {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET\n");
+        }
+        match path {
+            "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/readyz" if self.is_ready() => text(StatusCode::OK, "ready\n"),
+            "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "no usable replica\n"),
+            "/status" => respond(StatusCode::OK, "application/json", status::of(&self.fleet.load()).to_string().into()),
+            "/metrics" => self.metrics(),
+            _ => respond(StatusCode::NOT_FOUND, "application/json", json!({ "paths": PATHS }).to_string().into()),
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        let now = now_ms();
+        self.fleet.load().members().any(|(_, member)| member.replica.breaker_view(now) != BreakerView::Tripped)
+    }
+
+    fn metrics(&self) -> Response<Vec<u8>> {
+        match self.telemetry.metrics.text(&self.fleet.load()) {
+            Ok(body) => respond(StatusCode::OK, prometheus::TEXT_FORMAT, body),
+            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        }
+    }
+}
+
+/// What can be asked for.
+pub const PATHS: [&str; 4] = ["/healthz", "/readyz", "/status", "/metrics"];
+
+#[async_trait]
+impl ServeHttp for Admin {
+    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
+        let header = session.req_header();
+        self.answer(&header.method, header.uri.path())
+    }
+}
+
+fn text(status: StatusCode, body: &str) -> Response<Vec<u8>> {
+    respond(status, "text/plain; charset=utf-8", body.as_bytes().to_vec())
+}
+
+fn respond(status: StatusCode, content_type: &str, body: Vec<u8>) -> Response<Vec<u8>> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let length = response.body().len();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, length.into());
+    if let Ok(content_type) = content_type.parse() {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
+    response
+}

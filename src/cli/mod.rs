@@ -1,5 +1,10 @@
 //! The command line: one file a command.
 
+pub mod check;
+pub mod demo;
+pub mod engine;
+pub mod serve;
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -12,11 +17,25 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    /// Serve requests by a configuration file.
+    Serve(serve::ServeArgs),
+    /// Check a configuration file and report every error in it.
+    Check(check::CheckArgs),
+    /// Try it out: stand-in engines with Pointsman in front.
+    Demo(demo::DemoArgs),
+    /// Run a stand-in engine.
+    Engine(engine::Engine),
+}
 
 impl Cli {
     /// Run the chosen command to its end.
     pub fn run(self) -> ExitCode {
-        match self.command {}
+        match self.command {
+            Command::Serve(args) => args.run(),
+            Command::Check(args) => args.run(),
+            Command::Demo(args) => args.run(),
+            Command::Engine(engine) => engine.run(),
+        }
     }
 }

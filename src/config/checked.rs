@@ -3,7 +3,7 @@
 use crate::engine::EngineKind;
 use crate::scheduler::{Profile, profile::Thresholds};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ pub struct Config {
 /// Listeners and their limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// Addresses for clients. At least one.
+    /// Addresses for clients. At least one. Default `0.0.0.0:8080`.
     pub listen: Vec<SocketAddr>,
-    /// Address for operators; must not equal one of `listen`.
+    /// Address for operators; must not clash with one of `listen`. Default `127.0.0.1:9090`.
     pub admin_listen: SocketAddr,
     /// Worker threads of the data path; `auto` (the default) is the number of CPUs.
     pub threads: NonZeroUsize,
@@ -51,6 +51,20 @@ pub struct Server {
     pub drain_timeout: Duration,
 }
 
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8080))],
+            admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)),
+            threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            max_body: 32 << 20,
+            keepalive: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
 /// Time-outs towards the engines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeouts {
@@ -62,6 +76,17 @@ pub struct Timeouts {
     pub between_bytes: Duration,
     /// How long an idle connection to a replica is kept; below the engines' keep-alive of 5 s. Default 4 s.
     pub upstream_idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(2),
+            first_byte: Duration::from_secs(300),
+            between_bytes: Duration::from_secs(120),
+            upstream_idle: Duration::from_secs(4),
+        }
+    }
 }
 
 /// Probes, read-outs and the breaker.
@@ -81,6 +106,19 @@ pub struct Health {
     pub trip_for: Duration,
 }
 
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            readout_interval: Duration::from_millis(250),
+            readout_max_age: Duration::from_secs(2),
+            probe_interval: Duration::from_secs(1),
+            probe_timeout: Duration::from_secs(3),
+            trip_after: 3,
+            trip_for: Duration::from_secs(1),
+        }
+    }
+}
+
 /// Retries before the first byte.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
@@ -88,6 +126,12 @@ pub struct Retry {
     pub attempts: u32,
     /// Retries allowed as a share of recent requests, 0 to 1. Default 0.2.
     pub budget: f64,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 2, budget: 0.2 }
+    }
 }
 
 /// What is logged and how, on standard error.
@@ -99,6 +143,12 @@ pub struct Log {
     pub format: LogFormat,
     /// One line for each request. Default off.
     pub access: bool,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Pretty, access: false }
+    }
 }
 
 /// The form of a log line.
@@ -136,16 +186,16 @@ pub struct Adapter {
     pub name: String,
     /// Where the engine finds it: a folder, a GGUF file (llama.cpp) or a hub id.
     pub path: PathBuf,
-    /// Never evicted.
+    /// Never evicted. Default no.
     pub pinned: bool,
 }
 
 /// Replicas of one priority.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
-    /// Its name in status and metrics.
+    /// Its name in status and metrics; unique within the model.
     pub name: String,
-    /// 0 is used first.
+    /// 0 is used first. Default 0.
     pub priority: u32,
     /// At least one.
     pub replicas: Vec<Replica>,
@@ -170,5 +220,12 @@ impl Replica {
         } else {
             format!("{}:{}", self.host, self.port)
         }
+    }
+}
+
+impl Health {
+    /// When the breaker trips and for how long.
+    pub fn policy(&self) -> crate::fleet::breaker::Policy {
+        crate::fleet::breaker::Policy { trip_after: self.trip_after, trip_for: self.trip_for }
     }
 }

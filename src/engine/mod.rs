@@ -1,5 +1,16 @@
 //! What the engines speak: the only room with vLLM's and llama.cpp's wire names.
+//!
+//! Other rooms ask an [`Engine`] about one replica (`host:port`) over a shared [`client::Client`], read a proxied answer
+//! with [`answer::classify`], and watch its body with [`stream_text::StreamText`]. Nothing here chooses a replica.
 
+pub mod answer;
+pub mod client;
+pub mod llamacpp;
+pub mod metrics_text;
+pub mod stream_text;
+pub mod vllm;
+
+use client::{CallError, Client};
 use serde::Deserialize;
 
 /// Which engine a model's replicas run.
@@ -27,6 +38,55 @@ pub struct Readout {
     pub start_time: Option<f64>,
     /// Tokens generated since the engine started: a counter that moves while the engine lives.
     pub generated_tokens: Option<f64>,
+    /// Prompt tokens read since the engine started.
+    pub prompt_tokens: Option<f64>,
     /// The engine's limit of distinct adapters that run at once.
     pub max_loras: Option<u32>,
+    /// Adapters that run now. Says nothing about which others are resident.
+    pub running_adapters: Vec<String>,
+    /// Whether the engine sleeps (its weights are off the device).
+    pub asleep: Option<bool>,
 }
+
+/// How to talk to one replica. Keep one per replica: llama.cpp's remembers what its server does not offer.
+#[derive(Debug)]
+pub enum Engine {
+    /// A vLLM server.
+    Vllm(vllm::Vllm),
+    /// A `llama-server`.
+    LlamaCpp(llamacpp::LlamaCpp),
+}
+
+impl Engine {
+    /// An engine of this kind about which nothing is known yet.
+    pub fn new(kind: EngineKind) -> Self {
+        match kind {
+            EngineKind::Vllm => Self::Vllm(vllm::Vllm),
+            EngineKind::LlamaCpp => Self::LlamaCpp(llamacpp::LlamaCpp::default()),
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> EngineKind {
+        match self {
+            Self::Vllm(_) => EngineKind::Vllm,
+            Self::LlamaCpp(_) => EngineKind::LlamaCpp,
+        }
+    }
+
+    /// `Ok` when the server says that it can serve.
+    pub async fn health(&self, client: &Client, address: &str) -> Result<(), CallError> {
+        client.get(address, "/health").await.map(drop)
+    }
+
+    /// Reads the load figures once.
+    pub async fn readout(&self, client: &Client, address: &str) -> Result<Readout, CallError> {
+        match self {
+            Self::Vllm(engine) => engine.readout(client, address).await,
+            Self::LlamaCpp(engine) => engine.readout(client, address).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,37 @@
 //! What happens to one request, phase by phase. The only room that knows Pingora's `ProxyHttp`.
+//!
+//! `accept` reads the body and finds out whom it is for; `dispatch` asks the scheduler; `upstream_request` writes what the
+//! engine sees; `answer` looks at what comes back; `retry` judges what failed; `error_response` words it.
+
+mod accept;
+mod answer;
+mod context;
+mod dispatch;
+pub mod error_response;
+mod models_list;
+mod replay_session;
+mod request_body;
+mod request_id;
+mod respond;
+mod retry;
+mod service;
+mod upstream_request;
+
+use crate::engine::client::Client;
+use crate::fleet::model::LiveFleet;
+use crate::telemetry::Telemetry;
+use std::sync::Arc;
+
+/// The data path.
+pub struct Gateway {
+    fleet: LiveFleet,
+    engines: Client,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Gateway {
+    /// Over this fleet.
+    pub fn new(fleet: LiveFleet, engines: Client, telemetry: Arc<Telemetry>) -> Self {
+        Self { fleet, engines, telemetry }
+    }
+}

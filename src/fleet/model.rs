@@ -1,0 +1,160 @@
+//! A base model, its members in their pools, and the memory its decisions share.
+
+use super::retry_budget::RetryBudget;
+use super::session_table::SessionTable;
+use super::snapshot::{Candidate, Snapshot};
+use super::{Fleet, Replica, prefix_index, prefix_index::PrefixIndex};
+use crate::config::checked::{self, Adapter, Config, Health};
+use crate::engine::EngineKind;
+use crate::scheduler::Profile;
+use crate::scheduler::profile::Thresholds;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A replica's place in its model.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The process itself; kept over a reload.
+    pub replica: Arc<Replica>,
+    /// The name of its pool.
+    pub pool: Arc<str>,
+    /// The pool's priority; 0 comes first.
+    pub priority: u32,
+    /// Share of the work, above 0.
+    pub weight: f64,
+}
+
+/// A base model and the replicas that serve it.
+#[derive(Debug)]
+pub struct Model {
+    /// The name that the engines serve.
+    pub name: Box<str>,
+    /// Other names for it.
+    pub aliases: Vec<Box<str>>,
+    /// What its replicas run.
+    pub engine: EngineKind,
+    /// How its requests are scheduled.
+    pub profile: Arc<Profile>,
+    /// The scheduler's thresholds.
+    pub thresholds: Thresholds,
+    /// Its replicas, by rising pool priority.
+    pub members: Vec<Member>,
+    /// Its adapters.
+    pub adapters: Vec<Adapter>,
+    /// Which replica each session used last.
+    pub sessions: Arc<SessionTable>,
+    /// Which replica probably holds which prefix.
+    pub prefixes: Arc<PrefixIndex>,
+    /// Retries that may still be made.
+    pub retry_budget: RetryBudget,
+    health: Health,
+    turn: AtomicU64,
+}
+
+impl Model {
+    /// The model of the configuration, with the replicas and the memory of `previous` where they are the same.
+    pub fn new(model: &checked::Model, config: &Config, previous: Option<&Arc<Self>>) -> Self {
+        let keep = |name: &str| {
+            let kept = previous?.members.iter().find(|member| &*member.replica.name == name)?;
+            (kept.replica.engine.kind() == model.engine).then(|| kept.replica.clone())
+        };
+        let members: Vec<_> = model.pools.iter().flat_map(|pool| members_of(pool, model.engine, keep)).collect();
+        let same_members = |previous: &&Arc<Self>| {
+            previous.members.iter().map(|member| &member.replica.name).eq(members.iter().map(|m| &m.replica.name))
+        };
+        Self {
+            name: model.name.as_str().into(),
+            aliases: model.aliases.iter().map(|alias| alias.as_str().into()).collect(),
+            engine: model.engine,
+            profile: model.profile.clone(),
+            thresholds: config.thresholds,
+            sessions: previous.map(|previous| previous.sessions.clone()).unwrap_or_default(),
+            // The index names members by position: it is only right for the same list of members.
+            prefixes: previous.filter(same_members).map(|previous| previous.prefixes.clone()).unwrap_or_default(),
+            retry_budget: RetryBudget::new(config.retry.budget),
+            adapters: model.adapters.clone(),
+            health: config.health.clone(),
+            turn: AtomicU64::new(0),
+            members,
+        }
+    }
+
+    /// All members at this instant. `blocks` are the request's prefix blocks (empty where its profile has no use for
+    /// them), `tried` the members that this request was already sent to.
+    pub fn snapshot(&self, blocks: &[u64], tried: &[usize], now_ms: u64) -> Snapshot {
+        let mut snapshot = Snapshot {
+            candidates: self
+                .members
+                .iter()
+                .enumerate()
+                .map(|(index, member)| Candidate {
+                    priority: member.priority,
+                    weight: member.weight,
+                    tried: tried.contains(&index),
+                    ..member.replica.candidate(index, &self.thresholds, &self.health, now_ms)
+                })
+                .collect(),
+        };
+        for holders in self.prefixes.holders(blocks) {
+            for candidate in &mut snapshot.candidates {
+                if prefix_index::bit(candidate.member).is_some_and(|bit| holders & bit != 0) {
+                    candidate.prefix_blocks += 1;
+                }
+            }
+        }
+        snapshot
+    }
+
+    /// The next turn of this model's round robin.
+    pub fn next_turn(&self) -> u64 {
+        self.turn.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+fn members_of(
+    pool: &checked::Pool,
+    engine: EngineKind,
+    keep: impl Fn(&str) -> Option<Arc<Replica>> + Copy,
+) -> impl Iterator<Item = Member> {
+    let name: Arc<str> = pool.name.as_str().into();
+    pool.replicas.iter().map(move |replica| {
+        let replica_name = replica.name();
+        let fresh = || Arc::new(Replica::new(&replica.host, replica.port, &replica_name, engine));
+        Member {
+            replica: keep(&replica_name).unwrap_or_else(fresh),
+            pool: name.clone(),
+            priority: pool.priority,
+            weight: replica.weight,
+        }
+    })
+}
+
+/// Whom a request's name means.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The base model.
+    pub model: Arc<Model>,
+    /// Position in the model's `adapters`; `None` for the base model itself.
+    pub adapter: Option<usize>,
+}
+
+impl Target {
+    /// The same model with the adapter of this name, if the model has it.
+    pub fn with_adapter(&self, adapter: &str) -> Option<Self> {
+        let index = self.model.adapters.iter().position(|known| known.name == adapter)?;
+        Some(Self { model: self.model.clone(), adapter: Some(index) })
+    }
+
+    /// The adapter, if one is meant.
+    pub fn adapter(&self) -> Option<&Adapter> {
+        self.model.adapters.get(self.adapter?)
+    }
+
+    /// The name that the engine must see: the adapter's, else the model's.
+    pub fn wire_name(&self) -> &str {
+        self.adapter().map_or(&self.model.name, |adapter| &adapter.name)
+    }
+}
+
+/// Where requests find the fleet: swapped whole by a reload.
+pub type LiveFleet = Arc<arc_swap::ArcSwap<Fleet>>;

@@ -1,0 +1,88 @@
+//! From a job to a replica: take the snapshot, ask the scheduler, count the lease, write the body for it.
+
+use super::context::{Attempt, Context, Job};
+use super::error_response::Failure;
+use crate::engine::EngineKind;
+use crate::fleet::clock::now_ms;
+use crate::fleet::snapshot::Snapshot;
+use crate::fleet::{Lease, Replica};
+use crate::request::{AdapterFields, Splice};
+use crate::scheduler::{Decision, Request, Session, schedule};
+use bytes::Bytes;
+use std::time::Instant;
+
+/// A rule of thumb for English text; only used to compare requests with each other.
+const BYTES_PER_TOKEN: usize = 4;
+
+impl Context {
+    /// Choose a replica for the next try and count it there.
+    pub(super) fn dispatch(&mut self) -> Result<&Attempt, Failure> {
+        let Some(job) = &self.job else { return Err(Failure::Internal) };
+        let now = now_ms();
+        let mut snapshot = job.model().snapshot(&job.prefix_blocks, &self.tried, now);
+        job.drop_replicas_without_adapter(&mut snapshot)?;
+        let decision = job.decide(&snapshot, now)?;
+        let Some(member) = job.model().members.get(decision.member) else { return Err(Failure::Internal) };
+        // Counted before anything else happens: the next decision must see it.
+        let lease = Lease::take(&member.replica);
+        job.remember(member.replica.identity, decision.member, now);
+        let body = job.body_for(&member.replica)?;
+        Ok(self.attempt.insert(Attempt { member: decision.member, lease, body, started: Instant::now() }))
+    }
+}
+
+impl Job {
+    fn decide(&self, snapshot: &Snapshot, now: u64) -> Result<Decision, Failure> {
+        let model = self.model();
+        let request = Request {
+            on_demand_adapter: false,
+            session: self
+                .wanted
+                .session
+                .map(|key| Session { key: key.0, remembered: model.sessions.replica_of(key.0, now) }),
+            affinity_key: self.prefix_blocks.first().copied(),
+            prefix_blocks: u32::try_from(self.prefix_blocks.len()).unwrap_or(u32::MAX),
+            prompt_tokens: u32::try_from(self.wanted.prompt_bytes / BYTES_PER_TOKEN).unwrap_or(u32::MAX),
+            turn: model.next_turn(),
+        };
+        schedule(&request, snapshot, &self.profile, &model.thresholds, &mut rand::rng())
+            .map_err(|_| Failure::NoReplica { model: model.name.clone() })
+    }
+
+    /// llama.cpp keeps the adapters it was started with and answers others from base weights without a word: such a
+    /// replica must never see the request.
+    fn drop_replicas_without_adapter(&self, snapshot: &mut Snapshot) -> Result<(), Failure> {
+        let (EngineKind::LlamaCpp, Some(adapter)) = (self.model().engine, self.target.adapter()) else { return Ok(()) };
+        let holds = |member: usize| {
+            self.model().members.get(member).is_some_and(|member| member.replica.adapter_id(&adapter.name).is_some())
+        };
+        snapshot.candidates.retain(|candidate| holds(candidate.member));
+        if snapshot.candidates.is_empty() {
+            return Err(Failure::AdapterNotServed(self.target.wire_name().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The session's and the prompt's cache will be there.
+    fn remember(&self, identity: u64, member: usize, now: u64) {
+        let model = self.model();
+        if let Some(session) = self.wanted.session {
+            model.sessions.remember(session.0, identity, now);
+        }
+        model.prefixes.insert(&self.prefix_blocks, member);
+    }
+
+    /// The client's body with the names that this replica's engine knows.
+    fn body_for(&self, replica: &Replica) -> Result<Bytes, Failure> {
+        let splice = match (self.model().engine, self.target.adapter()) {
+            (EngineKind::Vllm, _) => Splice { model: Some(self.target.wire_name()), adapter: AdapterFields::Remove },
+            (EngineKind::LlamaCpp, None) => Splice { model: None, adapter: AdapterFields::Remove },
+            (EngineKind::LlamaCpp, Some(adapter)) => {
+                let gone = || Failure::AdapterNotServed(adapter.name.clone());
+                let id = replica.adapter_id(&adapter.name).ok_or_else(gone)?;
+                Splice { model: None, adapter: AdapterFields::Select { id } }
+            }
+        };
+        Ok(splice.apply(&self.body, &self.wanted))
+    }
+}

@@ -1,0 +1,179 @@
+//! The one place that turns a failure into HTTP: status, OpenAI's error JSON (Anthropic's on `/v1/messages`), and the SSE
+//! event that ends a broken stream.
+
+use crate::request::{BadRequest, ErrorDialect};
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::json;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a request was not answered by an engine. Each has one status and one `code`; the README lists them.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The body or a header does not make sense.
+    BadRequest(BadRequest),
+    /// The body is larger than `server.max_body`.
+    BodyTooLarge {
+        /// The limit, bytes.
+        limit: usize,
+    },
+    /// The body did not arrive within `server.body_timeout`.
+    BodyTimedOut {
+        /// The limit.
+        deadline: Duration,
+    },
+    /// No route of this path.
+    UnknownPath(String),
+    /// The path exists, with another method.
+    MethodNotAllowed {
+        /// The method that the path takes.
+        allow: &'static str,
+    },
+    /// No model is named and none is the default.
+    NoModel,
+    /// No model, alias or adapter has this name.
+    UnknownModel(String),
+    /// The header or the configuration has no profile of this name.
+    UnknownProfile(String),
+    /// The adapter is configured but no replica has it.
+    AdapterNotServed(String),
+    /// No replica may get the request.
+    NoReplica {
+        /// The model asked for.
+        model: Box<str>,
+    },
+    /// The replica failed before its first byte, and so did the others that were tried.
+    ReplicaFailed {
+        /// The last replica tried.
+        replica: Arc<str>,
+        /// What happened there.
+        reason: Cow<'static, str>,
+    },
+    /// The replica did not answer in time.
+    ReplicaTimedOut {
+        /// The last replica tried.
+        replica: Arc<str>,
+    },
+    /// The replica was lost in the middle of its answer.
+    ReplicaLost {
+        /// The replica.
+        replica: Arc<str>,
+    },
+    /// A fault of ours.
+    Internal,
+}
+
+/// OpenAI's `type` for what the client did wrong.
+const INVALID_REQUEST: &str = "invalid_request_error";
+/// OpenAI's `type` for what went wrong behind the client's back.
+const SERVER_ERROR: &str = "server_error";
+
+impl Failure {
+    /// The HTTP status.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::BadRequest(_) | Self::NoModel | Self::UnknownProfile(_) => StatusCode::BAD_REQUEST,
+            Self::UnknownPath(_) | Self::UnknownModel(_) | Self::AdapterNotServed(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BodyTimedOut { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::ReplicaFailed { .. } | Self::ReplicaLost { .. } => StatusCode::BAD_GATEWAY,
+            Self::NoReplica { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ReplicaTimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// The machine-readable reason, also the outcome in metrics.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadRequest(bad) => bad.code(),
+            Self::BodyTooLarge { .. } => "request_too_large",
+            Self::BodyTimedOut { .. } => "request_timeout",
+            Self::UnknownPath(_) => "unknown_path",
+            Self::MethodNotAllowed { .. } => "method_not_allowed",
+            Self::NoModel => "model_missing",
+            Self::UnknownModel(_) => "model_not_found",
+            Self::UnknownProfile(_) => "profile_not_found",
+            Self::AdapterNotServed(_) => "adapter_not_served",
+            Self::NoReplica { .. } => "no_replica",
+            Self::ReplicaFailed { .. } => "replica_failed",
+            Self::ReplicaTimedOut { .. } => "replica_timeout",
+            Self::ReplicaLost { .. } => "replica_lost",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Seconds after which the same request may succeed, where that can be said.
+    pub fn retry_after(&self) -> Option<u32> {
+        matches!(self, Self::NoReplica { .. }).then_some(1)
+    }
+
+    fn param(&self) -> Option<&str> {
+        match self {
+            Self::BadRequest(bad) => bad.param(),
+            Self::NoModel | Self::UnknownModel(_) => Some("model"),
+            _ => None,
+        }
+    }
+
+    fn message(&self) -> Cow<'static, str> {
+        match self {
+            Self::BadRequest(bad) => bad.to_string().into(),
+            Self::BodyTooLarge { limit } => format!("the request body is larger than {limit} bytes").into(),
+            Self::BodyTimedOut { deadline } => format!("the request body did not arrive within {deadline:?}").into(),
+            Self::UnknownPath(path) => format!("no such path: {path}").into(),
+            Self::MethodNotAllowed { allow } => format!("this path takes {allow}").into(),
+            Self::NoModel => "the request names no model and no default model is configured".into(),
+            Self::UnknownModel(name) => format!("the model `{name}` does not exist").into(),
+            Self::UnknownProfile(name) => format!("the profile `{name}` does not exist").into(),
+            Self::AdapterNotServed(name) => format!("no replica serves the adapter `{name}`").into(),
+            Self::NoReplica { model } => format!("no replica of `{model}` can take the request").into(),
+            Self::ReplicaFailed { replica, reason } => format!("replica {replica} failed: {reason}").into(),
+            Self::ReplicaTimedOut { replica } => format!("replica {replica} did not answer in time").into(),
+            Self::ReplicaLost { replica } => format!("replica {replica} was lost in the middle of its answer").into(),
+            Self::Internal => "an internal error; the log has it under this request id".into(),
+        }
+    }
+
+    /// The body of the answer.
+    pub fn body(&self, dialect: ErrorDialect, request_id: &str) -> Bytes {
+        let message = self.message();
+        let value = match dialect {
+            ErrorDialect::OpenAi => json!({ "error": {
+                "message": message,
+                "type": if self.status().is_client_error() { INVALID_REQUEST } else { SERVER_ERROR },
+                "param": self.param(),
+                "code": self.code(),
+                "request_id": request_id,
+            }}),
+            ErrorDialect::Anthropic => json!({
+                "type": "error",
+                "error": { "type": self.anthropic_type(), "message": message, "code": self.code() },
+                "request_id": request_id,
+            }),
+        };
+        value.to_string().into()
+    }
+
+    /// The event that tells a client of a stream, whose status was sent long ago, that it broke; the stream ends with it.
+    pub fn sse_event(&self, dialect: ErrorDialect, request_id: &str) -> Bytes {
+        let body = self.body(dialect, request_id);
+        // The blank line first ends an event that the replica left half written.
+        [b"\n\nevent: error\ndata: ", body.as_ref(), b"\n\n"].concat().into()
+    }
+
+    /// Anthropic's names for the same statuses (docs.anthropic.com, "Errors").
+    fn anthropic_type(&self) -> &'static str {
+        match self.status() {
+            StatusCode::NOT_FOUND => "not_found_error",
+            StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+            StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
+            StatusCode::GATEWAY_TIMEOUT => "timeout_error",
+            status if status.is_client_error() => INVALID_REQUEST,
+            _ => "api_error",
+        }
+    }
+}
