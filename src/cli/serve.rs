@@ -126,17 +126,20 @@ fn listen<A>(service: &mut Service<A>, wanted: SocketAddr) -> Result<(SocketAddr
 }
 
 fn server_conf(config: &Config) -> ServerConf {
-    let mut conf = ServerConf::default();
-    conf.threads = config.server.threads.get();
-    // The gateway counts its own tries; this is only Pingora's backstop.
-    conf.max_retries = usize::try_from(config.retry.attempts).unwrap_or(usize::MAX).saturating_add(2);
-    conf.grace_period_seconds = Some(0);
-    conf.graceful_shutdown_timeout_seconds = Some(config.server.drain_timeout.as_secs());
-    conf
+    ServerConf {
+        threads: config.server.threads.get(),
+        // The gateway counts its own tries; this is only Pingora's backstop.
+        max_retries: usize::try_from(config.retry.attempts).unwrap_or(usize::MAX).saturating_add(2),
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(config.server.drain_timeout.as_secs()),
+        ..ServerConf::default()
+    }
 }
 
 fn start_log(log: &Log) {
-    let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    // Pingora's lines at start and on health changes only repeat ours.
+    let quiet = "pingora_core=warn,pingora_proxy=warn,pingora_load_balancing=error";
+    let filter = EnvFilter::try_new(format!("{quiet},{}", log.level)).unwrap_or_else(|_| EnvFilter::new("info"));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match log.format {
         LogFormat::Pretty => lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
