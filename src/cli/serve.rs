@@ -1,10 +1,12 @@
 //! `pointsman serve`: read the configuration, open the listeners, run until told to stop.
 
+use super::shutdown::Signals;
 use crate::admin::Admin;
 use crate::config::checked::{Config, Log, LogFormat};
 use crate::config::{self};
 use crate::engine::client::Client;
 use crate::fleet::Fleet;
+use crate::fleet::draining::Draining;
 use crate::fleet::health::Watcher;
 use crate::fleet::model::LiveFleet;
 use crate::gateway::Gateway;
@@ -71,7 +73,8 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
 
-    let gateway = Gateway::new(fleet.clone(), engines.clone(), telemetry.clone());
+    let draining = Draining::default();
+    let gateway = Gateway::new(fleet.clone(), engines.clone(), telemetry.clone(), draining.clone());
     let mut proxy = http_proxy_service_with_name(&server.configuration, gateway, "gateway");
     if let Some(app) = proxy.app_logic_mut() {
         let mut options = HttpServerOptions::default();
@@ -85,7 +88,7 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!("listening on http://{address}");
         reserved.push(socket);
     }
-    let mut admin = Service::new("admin".to_owned(), Admin::new(fleet.clone(), telemetry));
+    let mut admin = Service::new("admin".to_owned(), Admin::new(fleet.clone(), telemetry, draining.clone()));
     admin.threads = Some(1);
     let (address, socket) = listen(&mut admin, config.server.admin_listen)?;
     tracing::info!("admin on http://{address}");
@@ -93,8 +96,8 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
 
     server.add_service(proxy);
     server.add_service(admin);
-    server.add_service(background_service("watcher", Watcher::new(fleet, engines)));
-    server.run(RunArgs::default());
+    server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines)));
+    server.run(RunArgs { shutdown_signal: Box::new(Signals { fleet, draining }) });
     drop(reserved);
     Ok(())
 }
