@@ -136,6 +136,7 @@ async fn converse(address: String, client: u32, adapters: u16) {
         let body = json!({
             "model": model,
             "session_id": format!("demo-{client}"),
+            "stream": true,
             "max_tokens": 40,
             "messages": [{ "role": "user", "content": format!("Turn {turn} of client {client}") }],
         });

@@ -50,6 +50,12 @@ impl ServeArgs {
         for warning in &checked.warnings {
             tracing::warn!("{warning}");
         }
+        for model in checked.config.models.iter().filter(|model| model.max_loaded_adapters.is_some()) {
+            tracing::warn!(
+                model = model.name,
+                "adapters are not loaded on demand yet: register them at the engine's start"
+            );
+        }
         match serve(checked.config) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
