@@ -3,6 +3,7 @@
 mod status;
 
 use crate::fleet::clock::now_ms;
+use crate::fleet::draining::Draining;
 use crate::fleet::model::LiveFleet;
 use crate::fleet::snapshot::BreakerView;
 use crate::telemetry::Telemetry;
@@ -18,12 +19,13 @@ use std::sync::Arc;
 pub struct Admin {
     fleet: LiveFleet,
     telemetry: Arc<Telemetry>,
+    draining: Draining,
 }
 
 impl Admin {
     /// Shows this fleet and these counters.
-    pub fn new(fleet: LiveFleet, telemetry: Arc<Telemetry>) -> Self {
-        Self { fleet, telemetry }
+    pub fn new(fleet: LiveFleet, telemetry: Arc<Telemetry>, draining: Draining) -> Self {
+        Self { fleet, telemetry, draining }
     }
 
     fn answer(&self, method: &http::Method, path: &str) -> Response<Vec<u8>> {
@@ -42,7 +44,8 @@ impl Admin {
 
     fn is_ready(&self) -> bool {
         let now = now_ms();
-        self.fleet.load().members().any(|(_, member)| member.replica.breaker_view(now) != BreakerView::Tripped)
+        !self.draining.is_on()
+            && self.fleet.load().members().any(|(_, member)| member.replica.breaker_view(now) != BreakerView::Tripped)
     }
 
     fn metrics(&self) -> Response<Vec<u8>> {

@@ -113,11 +113,12 @@ impl DemoArgs {
     fn greet(&self, urls: &[String]) {
         let (port, admin) = (self.port, self.admin_port);
         let chat = format!("http://127.0.0.1:{port}/v1/chat/completions");
+        let json = "-H 'Content-Type: application/json'";
         let _ = writeln!(
             io::stderr(),
             "Pointsman   http://127.0.0.1:{port}\nAdmin       http://127.0.0.1:{admin}/status\nStand-ins   {}\n\nTry:\n  \
-             curl -N {chat} -d '{{\"model\":\"demo\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n  \
-             curl {chat} -d '{{\"model\":\"demo:lora-1\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n  \
+             curl -N {chat} {json} -d '{{\"model\":\"demo\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n  \
+             curl {chat} {json} -d '{{\"model\":\"demo:lora-1\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n  \
              curl http://127.0.0.1:{port}/v1/models\n\nCtrl-C ends it.\n",
             urls.join(" ")
         );
@@ -135,6 +136,7 @@ async fn converse(address: String, client: u32, adapters: u16) {
         let body = json!({
             "model": model,
             "session_id": format!("demo-{client}"),
+            "stream": true,
             "max_tokens": 40,
             "messages": [{ "role": "user", "content": format!("Turn {turn} of client {client}") }],
         });

@@ -4,6 +4,7 @@ pub mod check;
 pub mod demo;
 pub mod engine;
 pub mod serve;
+mod shutdown;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

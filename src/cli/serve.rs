@@ -1,10 +1,12 @@
 //! `pointsman serve`: read the configuration, open the listeners, run until told to stop.
 
+use super::shutdown::Signals;
 use crate::admin::Admin;
 use crate::config::checked::{Config, Log, LogFormat};
 use crate::config::{self};
 use crate::engine::client::Client;
 use crate::fleet::Fleet;
+use crate::fleet::draining::Draining;
 use crate::fleet::health::Watcher;
 use crate::fleet::model::LiveFleet;
 use crate::gateway::Gateway;
@@ -48,6 +50,12 @@ impl ServeArgs {
         for warning in &checked.warnings {
             tracing::warn!("{warning}");
         }
+        for model in checked.config.models.iter().filter(|model| model.max_loaded_adapters.is_some()) {
+            tracing::warn!(
+                model = model.name,
+                "adapters are not loaded on demand yet: register them at the engine's start"
+            );
+        }
         match serve(checked.config) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -71,7 +79,8 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
 
-    let gateway = Gateway::new(fleet.clone(), engines.clone(), telemetry.clone());
+    let draining = Draining::default();
+    let gateway = Gateway::new(fleet.clone(), engines.clone(), telemetry.clone(), draining.clone());
     let mut proxy = http_proxy_service_with_name(&server.configuration, gateway, "gateway");
     if let Some(app) = proxy.app_logic_mut() {
         let mut options = HttpServerOptions::default();
@@ -85,7 +94,7 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!("listening on http://{address}");
         reserved.push(socket);
     }
-    let mut admin = Service::new("admin".to_owned(), Admin::new(fleet.clone(), telemetry));
+    let mut admin = Service::new("admin".to_owned(), Admin::new(fleet.clone(), telemetry, draining.clone()));
     admin.threads = Some(1);
     let (address, socket) = listen(&mut admin, config.server.admin_listen)?;
     tracing::info!("admin on http://{address}");
@@ -93,8 +102,8 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
 
     server.add_service(proxy);
     server.add_service(admin);
-    server.add_service(background_service("watcher", Watcher::new(fleet, engines)));
-    server.run(RunArgs::default());
+    server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines)));
+    server.run(RunArgs { shutdown_signal: Box::new(Signals { fleet, draining }) });
     drop(reserved);
     Ok(())
 }
@@ -126,17 +135,20 @@ fn listen<A>(service: &mut Service<A>, wanted: SocketAddr) -> Result<(SocketAddr
 }
 
 fn server_conf(config: &Config) -> ServerConf {
-    let mut conf = ServerConf::default();
-    conf.threads = config.server.threads.get();
-    // The gateway counts its own tries; this is only Pingora's backstop.
-    conf.max_retries = usize::try_from(config.retry.attempts).unwrap_or(usize::MAX).saturating_add(2);
-    conf.grace_period_seconds = Some(0);
-    conf.graceful_shutdown_timeout_seconds = Some(config.server.drain_timeout.as_secs());
-    conf
+    ServerConf {
+        threads: config.server.threads.get(),
+        // The gateway counts its own tries; this is only Pingora's backstop.
+        max_retries: usize::try_from(config.retry.attempts).unwrap_or(usize::MAX).saturating_add(2),
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(config.server.drain_timeout.as_secs()),
+        ..ServerConf::default()
+    }
 }
 
 fn start_log(log: &Log) {
-    let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    // Pingora's lines at start and on health changes only repeat ours.
+    let quiet = "pingora_core=warn,pingora_proxy=warn,pingora_load_balancing=error";
+    let filter = EnvFilter::try_new(format!("{quiet},{}", log.level)).unwrap_or_else(|_| EnvFilter::new("info"));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match log.format {
         LogFormat::Pretty => lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),

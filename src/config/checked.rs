@@ -70,7 +70,8 @@ impl Default for Server {
 pub struct Timeouts {
     /// For the TCP connection to a replica. Default 2 s.
     pub connect: Duration,
-    /// From the request sent to the first byte of the answer. Default 300 s (a long prompt on a CPU is slow).
+    /// From the request sent to the first byte of the answer. Until the two are watched apart, each wait for bytes may take
+    /// the longer of `first_byte` and `between_bytes`. Default 300 s (a long prompt on a CPU is slow).
     pub first_byte: Duration,
     /// Between two reads of an answer. Default 120 s.
     pub between_bytes: Duration,

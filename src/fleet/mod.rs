@@ -6,6 +6,7 @@
 pub mod breaker;
 pub mod clock;
 pub mod discovery;
+pub mod draining;
 pub mod health;
 pub mod lease;
 pub mod model;

@@ -29,7 +29,8 @@ enum Accepted {
 pub(super) async fn accept(gateway: &Gateway, session: &mut Session, ctx: &mut Context) -> Result<bool> {
     ctx.request_id = request_id::of(session.req_header());
     let fleet = gateway.fleet.load_full();
-    session.set_keepalive(Some(fleet.config.server.keepalive.as_secs()));
+    let keepalive = (!gateway.draining.is_on()).then_some(fleet.config.server.keepalive.as_secs());
+    session.set_keepalive(keepalive);
     match take(fleet, session, ctx).await {
         Ok(Accepted::Job(job)) => {
             job.model().retry_budget.deposit();

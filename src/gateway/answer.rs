@@ -13,7 +13,7 @@ pub(super) struct Answer {
     pub(super) status: u16,
     /// It is a stream of events.
     pub(super) is_stream: bool,
-    /// From the request sent to the first token, or to the first byte of an answer that is not streamed.
+    /// From the request sent to the first token; only a stream tells.
     pub(super) first_token: Option<Duration>,
     /// Its last byte has passed.
     pub(super) complete: bool,
@@ -43,7 +43,7 @@ impl Answer {
         if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
             self.text.feed(piece);
             self.seen = self.text.seen();
-            if self.first_token.is_none() && (!self.is_stream || self.seen.first_token) {
+            if self.first_token.is_none() && self.seen.first_token {
                 self.first_token = Some(attempt.started.elapsed());
             }
         }

@@ -18,6 +18,7 @@ mod service;
 mod upstream_request;
 
 use crate::engine::client::Client;
+use crate::fleet::draining::Draining;
 use crate::fleet::model::LiveFleet;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
@@ -27,11 +28,12 @@ pub struct Gateway {
     fleet: LiveFleet,
     engines: Client,
     telemetry: Arc<Telemetry>,
+    draining: Draining,
 }
 
 impl Gateway {
     /// Over this fleet.
-    pub fn new(fleet: LiveFleet, engines: Client, telemetry: Arc<Telemetry>) -> Self {
-        Self { fleet, engines, telemetry }
+    pub fn new(fleet: LiveFleet, engines: Client, telemetry: Arc<Telemetry>, draining: Draining) -> Self {
+        Self { fleet, engines, telemetry, draining }
     }
 }
