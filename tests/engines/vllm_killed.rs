@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Clients at once; both replicas together have as many seats.
 const CLIENTS: usize = 8;
+/// Tokens of a stream: two seconds at the fastest that was seen, so that a kill meets it.
+const STREAM: u32 = 1000;
 /// Short requests, unless `POINTSMAN_ENGINES_REQUESTS` says how many.
 const REQUESTS: usize = 1000;
 /// For a breaker to trip after its replica is gone: three refused probes, one a second, on a busy machine.
@@ -39,11 +41,12 @@ fn cut(endings: &[Ending]) -> usize {
 async fn streams_cut_by_a_killed_replica_are_told_and_no_other_request_fails() {
     let mut fleet = Fleet::of(Engine::Vllm).await;
     let pointsman = Pointsman::before(Engine::Vllm, &fleet).await;
+    let idle = [generated(&fleet[0]).await, generated(&fleet[1]).await];
     let stop = AtomicBool::new(false);
     let clients = join_all((0..CLIENTS).map(|_| stream_until(&stop, pointsman.clients)));
     let killing = async {
-        under_way(&fleet[0]).await;
-        under_way(&fleet[1]).await;
+        under_way(&fleet[1], idle[1]).await;
+        under_way(&fleet[0], idle[0]).await;
         fleet[0].kill();
         shown_tripped(&pointsman, 0).await;
         stop.store(true, Relaxed);
@@ -54,20 +57,23 @@ async fn streams_cut_by_a_killed_replica_are_told_and_no_other_request_fails() {
     assert!((1..=CLIENTS).contains(&cut(&endings)), "{} of {} streams were cut", cut(&endings), endings.len());
 }
 
-/// Wait until streams of a replica have some of their tokens: a request that runs may not have given a byte yet.
-async fn under_way(replica: &Replica) {
-    let generated = async || replica.metric("vllm:generation_tokens_total").await;
-    let before = generated().await;
+/// Tokens that a replica has generated since it started.
+async fn generated(replica: &Replica) -> f64 {
+    replica.metric("vllm:generation_tokens_total").await
+}
+
+/// Wait until an idle replica's first streams have some of their tokens, and so long before the first of them ends: a request
+/// that only runs may not have given a byte yet, and would be retried unseen.
+async fn under_way(replica: &Replica, generated_before: f64) {
     until("streams are under way", Duration::from_secs(30), async || {
-        let running = replica.metric("vllm:num_requests_running").await > 0.0;
-        (running && generated().await > before + 100.0).then_some(())
+        (generated(replica).await >= generated_before + 100.0).then_some(())
     })
     .await;
 }
 
 /// Ask for one stream after another until `stop`, and for one more.
 async fn stream_until(stop: &AtomicBool, to: SocketAddr) -> Vec<Ending> {
-    let request = chat::streamed(chat::request("base", "Tell me of the river.", 300));
+    let request = chat::streamed(chat::request("base", "Tell me of the river.", STREAM));
     let mut endings = Vec::new();
     while !stop.load(Relaxed) {
         endings.push(chat::stream(to, &request).await);
