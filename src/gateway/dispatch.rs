@@ -76,7 +76,10 @@ impl Job {
     fn body_for(&self, replica: &Replica) -> Result<Bytes, Failure> {
         let splice = match (self.model().engine, self.target.adapter()) {
             (EngineKind::Vllm, _) => Splice { model: Some(self.target.wire_name()), adapter: AdapterFields::Remove },
-            (EngineKind::LlamaCpp, None) => Splice { model: None, adapter: AdapterFields::Remove },
+            (EngineKind::LlamaCpp, None) if self.model().adapters.is_empty() => {
+                Splice { model: None, adapter: AdapterFields::Remove }
+            }
+            (EngineKind::LlamaCpp, None) => Splice { model: None, adapter: AdapterFields::SelectNone },
             (EngineKind::LlamaCpp, Some(adapter)) => {
                 let gone = || Failure::AdapterNotServed(adapter.name.clone());
                 let id = replica.adapter_id(&adapter.name).ok_or_else(gone)?;

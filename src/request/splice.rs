@@ -33,6 +33,10 @@ pub enum AdapterFields {
         /// The adapter's id in the engine.
         id: u32,
     },
+    /// They are taken out, and llama.cpp is told to use none: `"lora":[{"id":0,"scale":0.0}]`. A request without `lora`
+    /// makes it drop the adapter but keep the prompt that the adapter left in its cache, and answer the base from that (seen
+    /// with b11434).
+    SelectNone,
 }
 
 /// These bytes in the place of that span.
@@ -89,6 +93,7 @@ impl Splice<'_> {
         let model = model.map(|name| format!("\"model\":{}", Value::from(name)));
         let lora = match self.adapter {
             AdapterFields::Select { id } => Some(format!("\"lora\":[{{\"id\":{id},\"scale\":1.0}}]")),
+            AdapterFields::SelectNone => Some("\"lora\":[{\"id\":0,\"scale\":0.0}]".to_owned()),
             AdapterFields::Keep | AdapterFields::Remove => None,
         };
         let added: SmallVec<[String; 2]> = model.into_iter().chain(lora).collect();

@@ -47,8 +47,12 @@ impl Stream {
     pub async fn event(&mut self) -> Result<Option<String>, Broken> {
         loop {
             if let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
-                let event: Vec<u8> = self.unread.drain(..end + 2).collect();
-                return Ok(Some(String::from_utf8(event)?.trim().trim_start_matches("data: ").to_owned()));
+                let block: Vec<u8> = self.unread.drain(..end + 2).collect();
+                let data = data_of(&String::from_utf8(block)?);
+                if data.is_some() {
+                    return Ok(data);
+                }
+                continue;
             }
             let Some(piece) = self.piece().await? else {
                 return if self.unread.is_empty() { Ok(None) } else { Err("the last event is not whole".into()) };
@@ -69,6 +73,12 @@ impl Stream {
         let frame = timeout(PATIENCE, self.body.frame()).await?;
         Ok(frame.transpose()?.map(|frame| frame.into_data().unwrap_or_default()))
     }
+}
+
+/// The data of a block of lines; `None` if it has none, as a comment or an empty block, which are no events.
+fn data_of(block: &str) -> Option<String> {
+    let lines: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim_start).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// The task that drives a connection; it and its socket end with the value.

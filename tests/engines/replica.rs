@@ -135,7 +135,7 @@ fn vllm() -> Command {
     let mut command = Command::new(cached("vllm/bin/vllm"));
     command.arg("serve").arg(cached("tiny/base")).args(["--served-model-name", "base", "--dtype", "float32"]);
     command.args(["--max-model-len", "2048", "--max-num-seqs", "4", "--kv-cache-memory-bytes", "67108864"]);
-    command.args(["--block-size", "32", "--enforce-eager", "--enable-prefix-caching"]);
+    command.args(["--block-size", "32", "--enforce-eager", "--enable-prefix-caching", "--disable-uvicorn-access-log"]);
     command.args(["--enable-lora", "--max-loras", "2", "--max-cpu-loras", "4", "--max-lora-rank", "8"]);
     command.arg("--lora-modules");
     command.args(adapters(Engine::Vllm).iter().map(|(name, path)| format!("{name}={}", path.display())));

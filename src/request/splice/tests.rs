@@ -24,6 +24,7 @@ fn json(body: &str, model: Option<&str>, adapter: AdapterFields) -> String {
 const KEEP: AdapterFields = AdapterFields::Keep;
 const REMOVE: AdapterFields = AdapterFields::Remove;
 const SELECT: AdapterFields = AdapterFields::Select { id: 3 };
+const NONE: AdapterFields = AdapterFields::SelectNone;
 
 #[test]
 fn the_model_is_replaced_in_its_place() {
@@ -74,6 +75,13 @@ fn an_adapter_id_is_added_for_llama_cpp() {
 }
 
 #[test]
+fn llama_cpp_is_told_to_use_no_adapter() {
+    let none = r#""lora":[{"id":0,"scale":0.0}]"#;
+    assert_eq!(json(r#"{"a":1}"#, None, NONE), format!(r#"{{{none},"a":1}}"#));
+    assert_eq!(json(r#"{"lora":[{"id":2,"scale":1}]}"#, None, NONE), format!("{{{none}}}"));
+}
+
+#[test]
 fn a_form_is_spliced_too() {
     let form = |body: &str, model, adapter| splice(Endpoint::Transcriptions, body, Splice { model, adapter });
     let field =
@@ -119,7 +127,7 @@ proptest! {
     fn splicing_changes_what_it_should_and_nothing_else(
         body in body(),
         model in prop::option::of(any::<String>()),
-        adapter in prop::sample::select(vec![KEEP, REMOVE, SELECT]),
+        adapter in prop::sample::select(vec![KEEP, REMOVE, SELECT, NONE]),
     ) {
         let mut expected = parsed(&body);
         if let Some(model) = &model {
@@ -131,6 +139,9 @@ proptest! {
         }
         if adapter == SELECT {
             expected.insert("lora".to_owned(), json!([{"id": 3, "scale": 1.0}]));
+        }
+        if adapter == NONE {
+            expected.insert("lora".to_owned(), json!([{"id": 0, "scale": 0.0}]));
         }
         let spliced = json(&body, model.as_deref(), adapter);
         prop_assert_eq!(Value::Object(parsed(&spliced)), Value::Object(expected), "{} -> {}", body, spliced);
