@@ -1,5 +1,13 @@
 //! The README names every metric, every admin path, every endpoint and every failure code that the code has.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

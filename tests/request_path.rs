@@ -1,5 +1,13 @@
 //! Requests through the real binary to stand-in engines.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
 use pointsman::engine::client::{CallError, Client};
 use pointsman::standin::{AdapterFiles, Misbehaviour, Options, StandIn, StartAdapter};
 use serde_json::{Value, json};
