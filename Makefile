@@ -1,4 +1,28 @@
-.PHONY: engines test-engines
+.PHONY: help build demo test check engines test-engines
+
+help:
+	@echo "make demo          three stand-in engines with Pointsman in front, on this machine"
+	@echo "make test          all tests that need no real engine"
+	@echo "make check         formatting, lints and make test"
+	@echo "make build         the release binary, target/release/pointsman"
+	@echo "make test-engines  the tests against real vLLM and llama.cpp (about 7 GB to install)"
+
+build:
+	@scripts/prerequisites.sh
+	cargo build --release
+
+demo: build
+	target/release/pointsman demo
+
+test:
+	@scripts/prerequisites.sh
+	cargo test
+
+check:
+	@scripts/prerequisites.sh
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	$(MAKE) test
 
 # Real vLLM and llama.cpp, about 7 GB in ~/.cache/pointsman-engines (or $POINTSMAN_ENGINES); quick when they are there.
 engines:

@@ -124,18 +124,3 @@ async fn read_out(replica: Arc<Replica>, engines: Client, interval: Duration) {
         tokio::time::sleep(interval.mul_f64(rand::random_range(0.9..1.1))).await;
     }
 }
-
-#[cfg(test)]
-pub(super) mod tests {
-    use crate::config::checked::Health;
-    use std::time::Duration;
-
-    pub(in crate::fleet) const HEALTH: Health = Health {
-        readout_interval: Duration::from_millis(250),
-        readout_max_age: Duration::from_secs(2),
-        probe_interval: Duration::from_secs(1),
-        probe_timeout: Duration::from_secs(3),
-        trip_after: 3,
-        trip_for: Duration::from_secs(1),
-    };
-}

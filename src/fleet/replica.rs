@@ -259,10 +259,6 @@ mod tests {
         Replica::new("127.0.0.1", 8001, "127.0.0.1:8001", EngineKind::Vllm)
     }
 
-    fn health() -> Health {
-        crate::fleet::health::tests::HEALTH
-    }
-
     fn readout(waiting: f64, running: f64, kv: f64) -> Readout {
         Readout { waiting: Some(waiting), running: Some(running), kv: Some(kv), ..Readout::default() }
     }
@@ -277,12 +273,12 @@ mod tests {
         for _ in 0..3 {
             replica.count_pick();
         }
-        let candidate = replica.candidate(0, &Thresholds::default(), &health(), 200);
+        let candidate = replica.candidate(0, &Thresholds::default(), &Health::default(), 200);
         assert_eq!((candidate.waiting, candidate.running, candidate.in_flight), (5.0, 3.0, 8.0));
         for _ in 0..7 {
             replica.count_end();
         }
-        assert_eq!(replica.candidate(0, &Thresholds::default(), &health(), 200).waiting, 0.0);
+        assert_eq!(replica.candidate(0, &Thresholds::default(), &Health::default(), 200).waiting, 0.0);
     }
 
     #[test]
@@ -292,7 +288,7 @@ mod tests {
         for _ in 0..10 {
             replica.count_pick();
         }
-        let candidate = replica.candidate(0, &Thresholds::default(), &health(), 100 + 2_001);
+        let candidate = replica.candidate(0, &Thresholds::default(), &Health::default(), 100 + 2_001);
         assert_eq!((candidate.waiting, candidate.running, candidate.kv), (2.0, 8.0, 0.0));
     }
 

@@ -24,6 +24,8 @@ pub enum Failure {
         /// The limit.
         deadline: Duration,
     },
+    /// The body's chunks are not well formed.
+    BadFraming,
     /// No route of this path.
     UnknownPath(String),
     /// The path exists, with another method.
@@ -74,7 +76,7 @@ impl Failure {
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::BadRequest(_) | Self::NoModel | Self::UnknownProfile(_) => StatusCode::BAD_REQUEST,
+            Self::BadRequest(_) | Self::BadFraming | Self::NoModel | Self::UnknownProfile(_) => StatusCode::BAD_REQUEST,
             Self::UnknownPath(_) | Self::UnknownModel(_) | Self::AdapterNotServed(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimedOut { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -90,6 +92,7 @@ impl Failure {
     pub fn code(&self) -> &'static str {
         match self {
             Self::BadRequest(bad) => bad.code(),
+            Self::BadFraming => "invalid_framing",
             Self::BodyTooLarge { .. } => "request_too_large",
             Self::BodyTimedOut { .. } => "request_timeout",
             Self::UnknownPath(_) => "unknown_path",
@@ -122,6 +125,7 @@ impl Failure {
     fn message(&self) -> Cow<'static, str> {
         match self {
             Self::BadRequest(bad) => bad.to_string().into(),
+            Self::BadFraming => "the request body's chunks are not well formed".into(),
             Self::BodyTooLarge { limit } => format!("the request body is larger than {limit} bytes").into(),
             Self::BodyTimedOut { deadline } => format!("the request body did not arrive within {deadline:?}").into(),
             Self::UnknownPath(path) => format!("no such path: {path}").into(),

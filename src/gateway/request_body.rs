@@ -18,6 +18,9 @@ const RETRY_BUFFER: usize = 64 * 1024;
 /// Memory set aside before the first byte came, at most: a length is only a claim.
 const MAX_CLAIM: usize = 1024 * 1024;
 
+/// Pingora's errors for chunks that are not well formed (pingora-core 0.9.1, protocols/http/v1/body.rs).
+const BAD_FRAMING: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
+
 /// Why there is no body.
 #[derive(Debug)]
 pub(super) enum BodyError {
@@ -55,6 +58,9 @@ async fn read_to_end(session: &mut ServerSession, length: Option<usize>, limit: 
         match session.read_request_body().await {
             Ok(Some(piece)) => body.push(piece, length),
             Ok(None) => return Ok(body.freeze()),
+            Err(error) if BAD_FRAMING.contains(&error.etype().as_str()) => {
+                return Err(BodyError::Refused(Failure::BadFraming));
+            }
             Err(error) => return Err(BodyError::Lost(error.into_down())),
         }
         if body.len() > limit {

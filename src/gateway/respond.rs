@@ -45,7 +45,9 @@ impl Gateway {
         match failure {
             Failure::MethodNotAllowed { allow } => header.insert_header(ALLOW, *allow)?,
             // What is left of the body is not worth reading.
-            Failure::BodyTooLarge { .. } | Failure::BodyTimedOut { .. } => session.set_keepalive(None),
+            Failure::BadFraming | Failure::BodyTooLarge { .. } | Failure::BodyTimedOut { .. } => {
+                session.set_keepalive(None)
+            }
             _ => {}
         }
         write(session, header, failure.body(ctx.dialect(), ctx.request_id())).await

@@ -122,6 +122,10 @@ impl ProxyHttp for Gateway {
         ctx: &mut Context,
         client_reused: bool,
     ) -> Box<Error> {
+        if matches!(error.etype(), ErrorType::HTTPStatus(_)) {
+            // Judged when the status came; another try was granted then.
+            return error;
+        }
         let started = session.response_written().is_some();
         let retry = Fault::of(&error).is_some_and(|fault| {
             // The engine closed an idle connection just as we used it: no sign of trouble. The replica may be tried again.
