@@ -22,6 +22,7 @@ check:
 	@scripts/prerequisites.sh
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
+	cargo clippy --test engines -- -D warnings
 	$(MAKE) test
 
 # Real vLLM and llama.cpp, about 7 GB in ~/.cache/pointsman-engines (or $POINTSMAN_ENGINES); quick when they are there.
