@@ -16,6 +16,7 @@ mod respond;
 mod retry;
 mod service;
 mod upstream_request;
+mod while_connected;
 
 use crate::engine::client::Client;
 use crate::fleet::draining::Draining;
