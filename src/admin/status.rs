@@ -3,6 +3,8 @@
 use crate::fleet::clock::now_ms;
 use crate::fleet::snapshot::BreakerView;
 use crate::fleet::{Fleet, Member, Model};
+use crate::residency::ledger::Ledger;
+use crate::residency::overview::{AdapterLine, CellLine, Overview, ReplicaLine};
 use serde_json::{Value, json};
 
 /// The whole fleet.
@@ -26,6 +28,47 @@ fn model(model: &Model) -> Value {
         "profile": &*model.profile.name,
         "adapters": model.adapters.iter().map(|adapter| &adapter.name).collect::<Vec<_>>(),
         "pools": pools.collect::<Vec<_>>(),
+        "residency": model.on_demand.as_ref().map(|on_demand| residency(&on_demand.ledger)),
+    })
+}
+
+/// Which adapter is where; `null` for a model whose adapters are registered at the engine's start.
+fn residency(ledger: &Ledger) -> Value {
+    let Overview { slots, waiting, adapters, replicas } = ledger.overview();
+    let adapter = |line: AdapterLine| {
+        json!({
+            "name": line.name,
+            "wire_name": &*line.wire,
+            "pinned": line.pinned,
+            "retired": line.retired,
+            "rank": line.rank,
+            "requests_per_second": line.demand,
+            "last_error": line.complaint.map(|complaint| {
+                json!({ "replica": &*complaint.replica, "reason": &*complaint.reason })
+            }),
+        })
+    };
+    let cell = |cell: CellLine| json!({ "adapter": cell.adapter, "wire_name": &*cell.wire, "state": cell.state, "leases": cell.leases });
+    let replica = |line: ReplicaLine| {
+        json!({
+            "name": &*line.name,
+            "slots_in_use": line.slots_in_use,
+            "listed": line.listed,
+            "adapters": line.cells.into_iter().map(cell).collect::<Vec<_>>(),
+        })
+    };
+    let counters = ledger.counters();
+    json!({
+        "slots": slots,
+        "waiting": waiting,
+        "adapters": adapters.into_iter().map(adapter).collect::<Vec<_>>(),
+        "replicas": replicas.into_iter().map(replica).collect::<Vec<_>>(),
+        "hits": { "resident": counters.hits_resident, "waited": counters.hits_waited, "cold": counters.hits_cold },
+        "loads": { "started": counters.loads_started, "ok": counters.loads_ok, "failed": counters.loads_failed },
+        "evictions": counters.evictions,
+        "adopted": counters.adopted,
+        "lost": counters.lost,
+        "quarantines": counters.quarantines,
     })
 }
 

@@ -10,6 +10,7 @@ use crate::fleet::draining::Draining;
 use crate::fleet::health::Watcher;
 use crate::fleet::model::LiveFleet;
 use crate::gateway::Gateway;
+use crate::residency::reconcile::Reconciler;
 use crate::telemetry::{AccessLog, Telemetry};
 use arc_swap::ArcSwap;
 use clap::Args;
@@ -49,12 +50,6 @@ impl ServeArgs {
         start_log(&checked.config.log);
         for warning in &checked.warnings {
             tracing::warn!("{warning}");
-        }
-        for model in checked.config.models.iter().filter(|model| model.max_loaded_adapters.is_some()) {
-            tracing::warn!(
-                model = model.name,
-                "adapters are not loaded on demand yet: register them at the engine's start"
-            );
         }
         match serve(checked.config) {
             Ok(()) => ExitCode::SUCCESS,
@@ -102,7 +97,8 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
 
     server.add_service(proxy);
     server.add_service(admin);
-    server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines)));
+    server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines.clone())));
+    server.add_service(background_service("reconciler", Reconciler::new(fleet.clone(), engines)));
     server.run(RunArgs { shutdown_signal: Box::new(Signals { fleet, draining }) });
     drop(reserved);
     Ok(())

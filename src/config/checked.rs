@@ -75,6 +75,10 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// Between two reads of an answer. Default 120 s.
     pub between_bytes: Duration,
+    /// How long a request may wait for its adapter: for a slot and for the load. Default 60 s.
+    pub adapter_wait: Duration,
+    /// For one load or unload order to an engine. Default 60 s.
+    pub adapter_load: Duration,
     /// How long an idle connection to a replica is kept; below the engines' keep-alive of 5 s. Default 4 s.
     pub upstream_idle: Duration,
 }
@@ -85,6 +89,8 @@ impl Default for Timeouts {
             connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(300),
             between_bytes: Duration::from_secs(120),
+            adapter_wait: Duration::from_secs(60),
+            adapter_load: Duration::from_secs(60),
             upstream_idle: Duration::from_secs(4),
         }
     }
@@ -176,6 +182,8 @@ pub struct Model {
     pub max_loaded_adapters: Option<NonZeroUsize>,
     /// Its LoRA adapters; names are unique over all names.
     pub adapters: Vec<Adapter>,
+    /// A folder whose sub-folders are adapters too, watched; only with `max_loaded_adapters`.
+    pub adapters_dir: Option<PathBuf>,
     /// Its pools, by rising priority.
     pub pools: Vec<Pool>,
 }
@@ -189,6 +197,8 @@ pub struct Adapter {
     pub path: PathBuf,
     /// Never evicted. Default no.
     pub pinned: bool,
+    /// The operator's name for its weights: a new one makes the replicas load them anew. Default none.
+    pub revision: Option<String>,
 }
 
 /// Replicas of one priority.

@@ -49,16 +49,18 @@ impl<'a> Reader<'_, 'a> {
             let aliases = s.read("aliases", |at| at.each(|at| self.names.claim(&at, Role::Alias, index)));
             let slots = s.find("max_loaded_adapters");
             let adapters = s.read("adapters", |at| at.each(|at| self.adapter(&at)));
+            let folder = s.find("adapters_dir");
             let pools = s.require("pools", "at least one pool with a replica", |at| self.pools(at));
             let profile = match profile {
                 Some(at) => self.profiles.find(&at),
                 None => self.profiles.known.get(DEFAULT_PROFILE).cloned(),
             };
             let adapters = adapters.unwrap_or_default();
-            let max_loaded_adapters = slots.and_then(|at| slots_for(&at, engine, &adapters));
+            let max_loaded_adapters = slots.as_ref().and_then(|at| slots_for(at, engine, &adapters));
+            let adapters_dir = folder.and_then(|at| folder_of(&at, slots.is_some()));
             let aliases = aliases.unwrap_or_default();
             let (name, engine, profile, pools) = (name?, engine?, profile?, pools?);
-            Some(Model { name, engine, profile, aliases, max_loaded_adapters, adapters, pools })
+            Some(Model { name, engine, profile, aliases, max_loaded_adapters, adapters, adapters_dir, pools })
         })?
     }
 
@@ -69,7 +71,8 @@ impl<'a> Reader<'_, 'a> {
                 s.require("name", "the name that clients ask for", |at| self.names.claim(at, Role::Adapter, index));
             let path = s.require("path", "a folder, a GGUF file (llama.cpp) or a hub id", At::text).map(PathBuf::from);
             let pinned = s.read("pinned", At::flag).unwrap_or(false);
-            Some(Adapter { name: name?, path: path?, pinned })
+            let revision = s.read("revision", revision);
+            Some(Adapter { name: name?, path: path?, pinned, revision })
         })?
     }
 
@@ -123,6 +126,31 @@ impl<'a> Reader<'_, 'a> {
         }
         Some(replica)
     }
+}
+
+/// A folder of adapters: absolute, since the engines must find the same path, and only where they are loaded on demand.
+fn folder_of(at: &At<'_>, on_demand: bool) -> Option<PathBuf> {
+    if !on_demand {
+        return at.fail("needs max_loaded_adapters: what is found there is loaded on demand");
+    }
+    let folder = PathBuf::from(at.text()?);
+    if !folder.is_absolute() {
+        return at.expected("an absolute path: the engines must find the adapters under the same one");
+    }
+    if !folder.is_dir() {
+        at.warn("is no folder now; it is looked for again while the server runs");
+    }
+    Some(folder)
+}
+
+/// A revision: it becomes part of the name `adapter@revision` that the engines see.
+fn revision(at: &At<'_>) -> Option<String> {
+    let text = at.text()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if text.len() > 64 || !text.chars().all(is_plain) {
+        return at.expected("letters, digits, `.`, `_` and `-`, 64 at most");
+    }
+    Some(text.to_owned())
 }
 
 /// Slots for on-demand adapters: only where the engine can load them, and not fewer than the pinned ones need.

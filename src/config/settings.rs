@@ -101,6 +101,8 @@ pub(crate) fn timeouts(at: &At<'_>) -> Option<Timeouts> {
         connect: s.read("connect", duration).unwrap_or(default.connect),
         first_byte: s.read("first_byte", duration).unwrap_or(default.first_byte),
         between_bytes: s.read("between_bytes", duration).unwrap_or(default.between_bytes),
+        adapter_wait: s.read("adapter_wait", duration).unwrap_or(default.adapter_wait),
+        adapter_load: s.read("adapter_load", duration).unwrap_or(default.adapter_load),
         upstream_idle: s.read("upstream_idle", upstream_idle).unwrap_or(default.upstream_idle),
     })
 }

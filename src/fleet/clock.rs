@@ -14,3 +14,8 @@ pub fn now_ms() -> u64 {
 pub fn to_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+/// The same clock as a duration, for what counts in durations.
+pub fn now() -> Duration {
+    Duration::from_millis(now_ms())
+}

@@ -3,6 +3,7 @@
 //! A [`Fleet`] is immutable; a reload builds a new one that takes the unchanged [`Replica`]s over, with their load and
 //! breaker, and swaps it in. Requests in flight keep the fleet they started with.
 
+pub mod adapter;
 pub mod breaker;
 pub mod clock;
 pub mod discovery;
@@ -17,7 +18,7 @@ pub mod session_table;
 pub mod snapshot;
 
 pub use lease::Lease;
-pub use model::{Member, Model, Target};
+pub use model::{Member, Model, OnDemand, Target};
 pub use replica::Replica;
 
 use crate::config::Config;
@@ -38,8 +39,10 @@ impl Fleet {
     /// The fleet of a configuration. Replicas that `previous` has under the same model and name are kept, load and all.
     pub fn new(config: Arc<Config>, previous: Option<&Self>) -> Self {
         let before = |name: &str| previous.and_then(|previous| previous.model(name));
-        let models: Vec<_> =
-            config.models.iter().map(|model| Arc::new(Model::new(model, &config, before(&model.name)))).collect();
+        let models = config.models.iter().zip(adapter::of_models(&config));
+        let models: Vec<_> = models
+            .map(|(model, adapters)| Arc::new(Model::new(model, adapters, &config, before(&model.name))))
+            .collect();
         let mut names = HashMap::new();
         for model in &models {
             for name in std::iter::once(&model.name).chain(&model.aliases) {

@@ -1,11 +1,13 @@
 //! A base model, its members in their pools, and the memory its decisions share.
 
+use super::adapter::Adapter;
 use super::retry_budget::RetryBudget;
 use super::session_table::SessionTable;
 use super::snapshot::{Candidate, Snapshot};
 use super::{Fleet, Replica, prefix_index, prefix_index::PrefixIndex};
-use crate::config::checked::{self, Adapter, Config, Health};
+use crate::config::checked::{self, Config, Health};
 use crate::engine::EngineKind;
+use crate::residency::ledger::{Entry, Index, Ledger};
 use crate::scheduler::Profile;
 use crate::scheduler::profile::Thresholds;
 use std::sync::Arc;
@@ -39,8 +41,10 @@ pub struct Model {
     pub thresholds: Thresholds,
     /// Its replicas, by rising pool priority.
     pub members: Vec<Member>,
-    /// Its adapters.
+    /// Its adapters: the configuration's, then those found in its folder.
     pub adapters: Vec<Adapter>,
+    /// Where its adapters are loaded on demand; `None`: they are registered at the engine's start.
+    pub on_demand: Option<OnDemand>,
     /// Which replica each session used last.
     pub sessions: Arc<SessionTable>,
     /// Which replica probably holds which prefix.
@@ -51,9 +55,32 @@ pub struct Model {
     turn: AtomicU64,
 }
 
+/// On-demand adapters of a model.
+#[derive(Debug)]
+pub struct OnDemand {
+    /// The truth about them; kept over a reload.
+    pub ledger: Arc<Ledger>,
+    /// Where this fleet's members and adapters stand in it.
+    pub index: Index,
+}
+
+impl OnDemand {
+    fn new(model: &checked::Model, adapters: &[Adapter], members: &[Member], previous: Option<&Self>) -> Option<Self> {
+        let limit = model.max_loaded_adapters?;
+        let ledger = previous.map_or_else(|| Arc::new(Ledger::new(limit)), |previous| previous.ledger.clone());
+        let index = ledger.take_over(limit, adapters, members);
+        Some(Self { ledger, index })
+    }
+
+    /// The adapter at this position of the model's list.
+    pub fn entry(&self, adapter: usize) -> Option<&Entry> {
+        self.index.adapters.get(adapter)
+    }
+}
+
 impl Model {
-    /// The model of the configuration, with the replicas and the memory of `previous` where they are the same.
-    pub fn new(model: &checked::Model, config: &Config, previous: Option<&Arc<Self>>) -> Self {
+    /// The model of the configuration with these adapters, with the replicas and the memory of `previous` where they are the same.
+    pub fn new(model: &checked::Model, adapters: Vec<Adapter>, config: &Config, previous: Option<&Arc<Self>>) -> Self {
         let keep = |name: &str| {
             let kept = previous?.members.iter().find(|member| &*member.replica.name == name)?;
             (kept.replica.engine.kind() == model.engine).then(|| kept.replica.clone())
@@ -72,7 +99,13 @@ impl Model {
             // The index names members by position: it is only right for the same list of members.
             prefixes: previous.filter(same_members).map(|previous| previous.prefixes.clone()).unwrap_or_default(),
             retry_budget: RetryBudget::new(config.retry.budget),
-            adapters: model.adapters.clone(),
+            on_demand: OnDemand::new(
+                model,
+                &adapters,
+                &members,
+                previous.and_then(|previous| previous.on_demand.as_ref()),
+            ),
+            adapters,
             health: config.health.clone(),
             turn: AtomicU64::new(0),
             members,
@@ -152,7 +185,12 @@ impl Target {
 
     /// The name that the engine must see: the adapter's, else the model's.
     pub fn wire_name(&self) -> &str {
-        self.adapter().map_or(&self.model.name, |adapter| &adapter.name)
+        let entry = || self.model.on_demand.as_ref()?.entry(self.adapter?);
+        match (entry(), self.adapter()) {
+            (Some(entry), _) => &entry.wire,
+            (None, Some(adapter)) => &adapter.name,
+            (None, None) => &self.model.name,
+        }
     }
 }
 

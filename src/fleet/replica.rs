@@ -47,6 +47,8 @@ pub struct Replica {
     in_flight_at_readout: AtomicU32,
     /// When it was taken, process clock; 0 for never.
     readout_at_ms: AtomicU64,
+    /// Bits of the engine's start time, seconds since the epoch; 0 when unknown.
+    start_time: AtomicU64,
     /// Bits of the moving average of first-token times, seconds; 0 for none yet.
     first_token: AtomicU64,
     /// Requests picked for it so far.
@@ -70,6 +72,7 @@ impl Replica {
             readout: AtomicU64::new(0),
             in_flight_at_readout: AtomicU32::new(0),
             readout_at_ms: AtomicU64::new(0),
+            start_time: AtomicU64::new(0),
             first_token: AtomicU64::new(0),
             picked: AtomicU64::new(0),
         }
@@ -93,6 +96,11 @@ impl Replica {
         if reachable && !before {
             self.breaker.end_rest(now_ms);
         }
+    }
+
+    /// What the last health probe found.
+    pub fn is_reachable(&self) -> bool {
+        self.reachable.load(Ordering::Relaxed)
     }
 
     /// The breaker, and tripped as well while probes do not reach it.
@@ -135,9 +143,16 @@ impl Replica {
     /// Take a read-out over. `in_flight_then` is our in-flight count when it was asked for.
     pub fn set_readout(&self, readout: &Readout, in_flight_then: u32, now_ms: u64) {
         self.readout.store(LastReadout::of(readout).pack(), Ordering::Relaxed);
+        self.start_time.store(readout.start_time.unwrap_or(0.0).to_bits(), Ordering::Relaxed);
         self.in_flight_at_readout.store(in_flight_then, Ordering::Relaxed);
         // Release pairs with the acquire in `last_readout`: who sees the new time sees the new values.
         self.readout_at_ms.store(now_ms, Ordering::Release);
+    }
+
+    /// When the engine process started, seconds since the epoch, as of the last read-out; `None` when unknown. A change
+    /// means a restart.
+    pub fn start_time(&self) -> Option<f64> {
+        Some(f64::from_bits(self.start_time.load(Ordering::Relaxed))).filter(|time| *time > 0.0)
     }
 
     /// The last read-out and its age, if there ever was one.

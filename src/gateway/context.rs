@@ -4,12 +4,13 @@ use super::answer::Answer;
 use super::error_response::Failure;
 use crate::fleet::{Fleet, Lease, Model, Target};
 use crate::request::{Endpoint, ErrorDialect, PrefixBlocks, Wanted};
+use crate::residency::seat::Seat;
 use crate::scheduler::Profile;
 use bytes::Bytes;
 use http::HeaderValue;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One request from its header to its log line.
 pub struct Context {
@@ -27,6 +28,14 @@ pub struct Context {
     pub(super) tried: SmallVec<[usize; 4]>,
     /// Tries after the first one.
     pub(super) retries: u32,
+    /// Adapters that were loaded anew because an engine had lost them.
+    pub(super) reloads: u32,
+    /// Replicas that died with this request.
+    pub(super) deaths: u32,
+    /// How the request came to its adapter; of several tries the slowest way.
+    pub(super) adapter_use: Option<AdapterUse>,
+    /// How long it waited for its adapter.
+    pub(super) adapter_wait: Duration,
     /// Why no engine answered, or why its answer broke off.
     pub(super) failure: Option<Failure>,
     /// Idle connections that the engine had closed under us.
@@ -54,12 +63,39 @@ impl Job {
     }
 }
 
+/// How a request came to its on-demand adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AdapterUse {
+    /// It was there.
+    Resident,
+    /// It was being loaded for others.
+    Waited,
+    /// It was loaded for this request.
+    Cold,
+    /// It waited for a slot first.
+    NoSlot,
+}
+
+impl AdapterUse {
+    /// For logs and metrics.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Resident => "resident",
+            Self::Waited => "waited",
+            Self::Cold => "cold",
+            Self::NoSlot => "no_slot",
+        }
+    }
+}
+
 /// One try on one replica.
 pub(super) struct Attempt {
     /// Position of the replica in the model's members.
     pub(super) member: usize,
     /// Ends with the attempt.
     pub(super) lease: Lease,
+    /// Keeps the adapter there; for adapters that are loaded on demand.
+    pub(super) seat: Option<Seat>,
     /// The body for this replica.
     pub(super) body: Bytes,
     pub(super) started: Instant,
@@ -76,6 +112,10 @@ impl Context {
             tried: SmallVec::new(),
             retries: 0,
             stale_connections: 0,
+            reloads: 0,
+            deaths: 0,
+            adapter_use: None,
+            adapter_wait: Duration::ZERO,
             failure: None,
             answer: None,
         }

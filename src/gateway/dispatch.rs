@@ -1,41 +1,60 @@
-//! From a job to a replica: take the snapshot, ask the scheduler, count the lease, write the body for it.
+//! From a job to a replica: take the snapshot, ask the scheduler, claim the adapter, count the lease, write the body for it.
 
+use super::adapter::{Choice, Placed};
 use super::context::{Attempt, Context, Job};
 use super::error_response::Failure;
 use crate::engine::EngineKind;
+use crate::fleet::Replica;
 use crate::fleet::clock::now_ms;
 use crate::fleet::snapshot::Snapshot;
-use crate::fleet::{Lease, Replica};
 use crate::request::{AdapterFields, Splice};
 use crate::scheduler::{Decision, Request, Session, schedule};
 use bytes::Bytes;
+use pingora::Error;
+use pingora::protocols::http::ServerSession;
 use std::time::Instant;
 
 /// A rule of thumb for English text; only used to compare requests with each other.
 const BYTES_PER_TOKEN: usize = 4;
 
+/// Why a request was not sent to a replica.
+pub(super) enum Stop {
+    /// The client is to be told.
+    Failure(Failure),
+    /// The client went while the request waited.
+    ClientGone(Box<Error>),
+}
+
 impl Context {
-    /// Choose a replica for the next try and count it there.
-    pub(super) fn dispatch(&mut self) -> Result<&Attempt, Failure> {
-        let Some(job) = &self.job else { return Err(Failure::Internal) };
-        let now = now_ms();
-        let mut snapshot = job.model().snapshot(&job.prefix_blocks, &self.tried, now);
-        job.drop_replicas_without_adapter(&mut snapshot)?;
-        let decision = job.decide(&snapshot, now)?;
-        let Some(member) = job.model().members.get(decision.member) else { return Err(Failure::Internal) };
-        // Counted before anything else happens: the next decision must see it.
-        let lease = Lease::take(&member.replica);
-        job.remember(member.replica.identity, decision.member, now);
-        let body = job.body_for(&member.replica)?;
-        Ok(self.attempt.insert(Attempt { member: decision.member, lease, body, started: Instant::now() }))
+    /// Choose a replica for the next try, wait for the adapter there if need be, and count the request.
+    pub(super) async fn dispatch(&mut self, client: &mut ServerSession) -> Result<&Attempt, Stop> {
+        let Some(job) = &self.job else { return Err(Stop::Failure(Failure::Internal)) };
+        let choice = job.choose(&self.tried).map_err(Stop::Failure)?;
+        let Placed { member, lease, seat, adapter_use, waited } = job.settle(choice, client).await?;
+        job.remember(lease.replica().identity, member, now_ms());
+        let body = job.body_for(lease.replica()).map_err(Stop::Failure)?;
+        self.adapter_use = self.adapter_use.max(adapter_use);
+        self.adapter_wait += waited;
+        Ok(self.attempt.insert(Attempt { member, lease, seat, body, started: Instant::now() }))
     }
 }
 
 impl Job {
-    fn decide(&self, snapshot: &Snapshot, now: u64) -> Result<Decision, Failure> {
+    /// Ask the scheduler, and claim the adapter where it is loaded on demand.
+    fn choose(&self, tried: &[usize]) -> Result<Choice, Failure> {
+        let now = now_ms();
+        let mut snapshot = self.model().snapshot(&self.prefix_blocks, tried, now);
+        if let Some((on_demand, entry)) = self.on_demand() {
+            return on_demand.ledger.decide(|desk| self.claim(desk, on_demand, entry, &mut snapshot, now));
+        }
+        self.drop_replicas_without_adapter(&mut snapshot)?;
+        self.place(self.decide(&snapshot, now)?.member, None)
+    }
+
+    pub(super) fn decide(&self, snapshot: &Snapshot, now: u64) -> Result<Decision, Failure> {
         let model = self.model();
         let request = Request {
-            on_demand_adapter: false,
+            on_demand_adapter: self.on_demand().is_some(),
             session: self
                 .wanted
                 .session

@@ -2,6 +2,7 @@
 //! event that ends a broken stream.
 
 use crate::request::{BadRequest, ErrorDialect};
+use crate::residency::ledger::Complaint;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
@@ -41,6 +42,38 @@ pub enum Failure {
     UnknownProfile(String),
     /// The adapter is configured but no replica has it.
     AdapterNotServed(String),
+    /// No slot for the adapter became free in time.
+    AdapterCapacity {
+        /// Its name.
+        adapter: String,
+        /// How long the request waited.
+        limit: Duration,
+    },
+    /// The adapter was not loaded in time.
+    AdapterTimedOut {
+        /// Its name.
+        adapter: String,
+        /// How long the request waited.
+        limit: Duration,
+    },
+    /// The adapter could not be loaded anywhere.
+    AdapterFailed {
+        /// Its name.
+        adapter: String,
+        /// It will fail again until somebody changes the files or the engine.
+        permanent: bool,
+        /// What the engine said, and which.
+        complaint: Option<Complaint>,
+        /// Until the next try.
+        retry_after: Duration,
+    },
+    /// A replica died with a request for this adapter.
+    AdapterQuarantined {
+        /// Its name.
+        adapter: String,
+        /// Until it gets another chance.
+        retry_after: Duration,
+    },
     /// No replica may get the request.
     NoReplica {
         /// The model asked for.
@@ -83,8 +116,12 @@ impl Failure {
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::ReplicaFailed { .. } | Self::ReplicaLost { .. } => StatusCode::BAD_GATEWAY,
-            Self::NoReplica { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::ReplicaTimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::AdapterFailed { permanent: true, .. } => StatusCode::FAILED_DEPENDENCY,
+            Self::NoReplica { .. }
+            | Self::AdapterCapacity { .. }
+            | Self::AdapterFailed { .. }
+            | Self::AdapterQuarantined { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ReplicaTimedOut { .. } | Self::AdapterTimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
         }
     }
 
@@ -101,6 +138,10 @@ impl Failure {
             Self::UnknownModel(_) => "model_not_found",
             Self::UnknownProfile(_) => "profile_not_found",
             Self::AdapterNotServed(_) => "adapter_not_served",
+            Self::AdapterCapacity { .. } => "adapter_capacity",
+            Self::AdapterTimedOut { .. } => "adapter_timeout",
+            Self::AdapterFailed { .. } => "adapter_load_failed",
+            Self::AdapterQuarantined { .. } => "adapter_quarantined",
             Self::NoReplica { .. } => "no_replica",
             Self::ReplicaFailed { .. } => "replica_failed",
             Self::ReplicaTimedOut { .. } => "replica_timeout",
@@ -111,7 +152,23 @@ impl Failure {
 
     /// Seconds after which the same request may succeed, where that can be said.
     pub fn retry_after(&self) -> Option<u32> {
-        matches!(self, Self::NoReplica { .. }).then_some(1)
+        let at_least_one = |wait: &Duration| u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
+        match self {
+            Self::NoReplica { .. } | Self::AdapterCapacity { .. } => Some(1),
+            Self::AdapterFailed { retry_after, .. } | Self::AdapterQuarantined { retry_after, .. } => {
+                Some(at_least_one(retry_after))
+            }
+            _ => None,
+        }
+    }
+
+    /// The header `x-should-retry`, which OpenAI's clients obey, where a status alone would mislead them.
+    pub fn should_retry(&self) -> Option<bool> {
+        match self {
+            Self::AdapterCapacity { .. } | Self::AdapterFailed { permanent: false, .. } => Some(true),
+            Self::AdapterFailed { .. } | Self::AdapterQuarantined { .. } => Some(false),
+            _ => None,
+        }
     }
 
     fn param(&self) -> Option<&str> {
@@ -134,6 +191,21 @@ impl Failure {
             Self::UnknownModel(name) => format!("the model `{name}` does not exist").into(),
             Self::UnknownProfile(name) => format!("the profile `{name}` does not exist").into(),
             Self::AdapterNotServed(name) => format!("no replica serves the adapter `{name}`").into(),
+            Self::AdapterCapacity { adapter, limit } => {
+                format!("no replica had a slot for the adapter `{adapter}` within {limit:?}").into()
+            }
+            Self::AdapterTimedOut { adapter, limit } => {
+                format!("the adapter `{adapter}` was not loaded within {limit:?}").into()
+            }
+            Self::AdapterFailed { adapter, complaint: Some(Complaint { replica, reason }), .. } => {
+                format!("the adapter `{adapter}` could not be loaded: replica {replica}: {reason}").into()
+            }
+            Self::AdapterFailed { adapter, complaint: None, .. } => {
+                format!("the adapter `{adapter}` could not be loaded").into()
+            }
+            Self::AdapterQuarantined { adapter, .. } => {
+                format!("a replica died with a request for the adapter `{adapter}`; it is under quarantine").into()
+            }
             Self::NoReplica { model } => format!("no replica of `{model}` can take the request").into(),
             Self::ReplicaFailed { replica, reason } => format!("replica {replica} failed: {reason}").into(),
             Self::ReplicaTimedOut { replica } => format!("replica {replica} did not answer in time").into(),

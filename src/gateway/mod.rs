@@ -1,9 +1,10 @@
 //! What happens to one request, phase by phase. The only room that knows Pingora's `ProxyHttp`.
 //!
-//! `accept` reads the body and finds out whom it is for; `dispatch` asks the scheduler; `upstream_request` writes what the
+//! `accept` reads the body and finds out whom it is for; `dispatch` asks the scheduler and `adapter` claims what it needs; `upstream_request` writes what the
 //! engine sees; `answer` looks at what comes back; `retry` judges what failed; `error_response` words it.
 
 mod accept;
+mod adapter;
 mod answer;
 mod context;
 mod dispatch;

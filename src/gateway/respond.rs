@@ -1,7 +1,7 @@
 //! Writing answers of our own, and the record of how a request ended.
 
 use super::Gateway;
-use super::context::Context;
+use super::context::{AdapterUse, Context};
 use super::error_response::Failure;
 use crate::fleet::clock::now_ms;
 use crate::telemetry::{Outcome, Record};
@@ -41,6 +41,9 @@ impl Gateway {
         let mut header = header(failure.status(), ctx)?;
         if let Some(seconds) = failure.retry_after() {
             header.insert_header(RETRY_AFTER, seconds)?;
+        }
+        if let Some(retry) = failure.should_retry() {
+            header.insert_header("x-should-retry", if retry { "true" } else { "false" })?;
         }
         match failure {
             Failure::MethodNotAllowed { allow } => header.insert_header(ALLOW, *allow)?,
@@ -85,6 +88,8 @@ impl Gateway {
             code: ctx.failure.as_ref().map(Failure::code),
             replica: ctx.attempt.as_ref().map(|attempt| &*attempt.lease.replica().name),
             retries: ctx.retries,
+            adapter_use: ctx.adapter_use.map(AdapterUse::as_str),
+            adapter_wait: ctx.adapter_wait,
             first_token: ctx.answer.as_ref().and_then(|answer| answer.first_token),
             duration: ctx.started.elapsed(),
             usage: ctx.answer.as_ref().map(|answer| answer.seen.usage).unwrap_or_default(),

@@ -85,6 +85,13 @@ impl Context {
             _ => Failure::ReplicaFailed { replica: name, reason: fault.reason() },
         });
         self.tried.push(attempt.member);
+        if !answer_started
+            && matches!(fault, Fault::Broken | Fault::Status(500))
+            && let Some(failure) = self.blame_adapter(*fault == Fault::Status(500))
+        {
+            self.failure = Some(failure);
+            return false;
+        }
         !answer_started && fault.may_retry() && self.take_retry()
     }
 

@@ -3,6 +3,7 @@
 use super::Gateway;
 use super::answer::Answer;
 use super::context::{Attempt, Context};
+use super::dispatch::Stop;
 use super::error_response::Failure;
 use super::retry::Fault;
 use super::{accept, upstream_request};
@@ -29,10 +30,11 @@ impl ProxyHttp for Gateway {
         accept::accept(self, session, ctx).await
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
-        let peer = match ctx.dispatch() {
+    async fn upstream_peer(&self, session: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
+        let peer = match ctx.dispatch(session.as_downstream_mut()).await {
             Ok(attempt) => upstream_request::peer(attempt, &self.fleet.load().config.timeouts),
-            Err(failure) => Err(failure),
+            Err(Stop::Failure(failure)) => Err(failure),
+            Err(Stop::ClientGone(error)) => return Err(error),
         };
         peer.map_err(|failure| {
             let status = failure.status().as_u16();
@@ -181,6 +183,9 @@ impl Gateway {
     /// An answer that says that the replica, not the request, is at fault becomes an error, so that the retry policy
     /// decides. On the last try the engine's own answer passes.
     async fn refuse_dead_replica(&self, status: u16, ctx: &mut Context) -> Result<()> {
+        if status == 404 && ctx.adapter_was_lost(&self.engines).await {
+            return Err(try_again(status));
+        }
         let blames_replica = match status {
             502..=504 => true,
             500 => self.engine_is_dead(ctx).await,
@@ -189,10 +194,16 @@ impl Gateway {
         if !blames_replica {
             ctx.failure = None;
         } else if ctx.attempt_failed(&Fault::Status(status), false) {
-            let mut error = Error::new_up(ErrorType::HTTPStatus(status));
-            error.set_retry(true);
-            return Err(error);
+            return Err(try_again(status));
+        } else if matches!(ctx.failure, Some(Failure::AdapterQuarantined { .. })) {
+            return Err(Error::new_up(ErrorType::HTTPStatus(status)));
         }
         Ok(())
     }
+}
+
+fn try_again(status: u16) -> Box<Error> {
+    let mut error = Error::new_up(ErrorType::HTTPStatus(status));
+    error.set_retry(true);
+    error
 }

@@ -90,6 +90,24 @@ impl Table {
         self.expel(adapter, Refusal { reason: Reason::Quarantined, retry_at: Some(until) }, now);
     }
 
+    /// An operator wants the adapter to be there: begins a load unless it is there or coming. Says whether it is now.
+    pub fn load(&mut self, adapter: AdapterId, now: Duration) -> bool {
+        let startable = self.refusal(adapter, now).is_none();
+        startable && (self.best_holder(adapter).is_some() || self.begin_anywhere(adapter, now).is_some())
+    }
+
+    /// An operator wants the adapter gone, pinned or not: its copies take no new requests and go when the running ones
+    /// have ended. Says how many there were. A later request loads it again.
+    pub fn unload(&mut self, adapter: AdapterId, now: Duration) -> usize {
+        let mut copies = 0;
+        for row in self.replicas.values_mut().filter(|row| row.state(adapter) == State::Resident) {
+            row.shift(adapter, Event::Drain, now);
+            copies += 1;
+        }
+        self.settle(now);
+        copies
+    }
+
     /// Lifts a quarantine before its time, and forgets what failed.
     pub fn forgive(&mut self, adapter: AdapterId, now: Duration) {
         if let Some(entry) = self.adapters.get_mut(adapter) {

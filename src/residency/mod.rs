@@ -1,4 +1,4 @@
-//! Which adapters a replica holds: the pure core.
+//! Which adapters a replica holds: a pure core and the shell around it.
 //!
 //! One [`Table`] per model with on-demand adapters is the only owner of that truth. Whoever decides about a request does it
 //! under the table's lock: look at the [`Table::view`] of each replica, pick one, [`Table::acquire`]. So nothing can change
@@ -18,6 +18,15 @@
 //! - `results`: what the engines answered, and what was found on them.
 //! - `plan`: orders to the engines, and housekeeping.
 //! - `fleet_change`: replicas and adapters come and go.
+//!
+//! Around the core stands the shell, which has names, a lock and engines:
+//!
+//! - `ledger`: the table behind its lock, with the names of things and those who wait.
+//! - `seat`: what a request holds of it, ended by `Drop`.
+//! - `reconcile`: the background service: sends the orders (`orders`), compares with the engines' lists (`listing`),
+//!   watches the files.
+//! - `overview`: what it says to people and to metrics.
+//! - `revision`: when files are new weights, and their name then.
 
 mod acquire;
 mod arena;
@@ -25,11 +34,18 @@ pub mod demand;
 mod failure;
 mod fleet_change;
 mod invariants;
+pub mod ledger;
+mod listing;
+mod orders;
+pub mod overview;
 mod place;
 mod plan;
 mod policy;
+pub mod reconcile;
 mod replica;
 mod results;
+mod revision;
+pub mod seat;
 pub mod state;
 mod table;
 

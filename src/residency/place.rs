@@ -119,7 +119,7 @@ impl Table {
 
     /// Begins a copy of `adapter` on `replica`, if a slot can be had there now. Says whether.
     pub(super) fn begin(&mut self, replica: ReplicaId, adapter: AdapterId, now: Duration) -> bool {
-        let Some(row) = self.replicas.get_mut(replica) else { return false };
+        let Some(row) = self.replicas.get_mut(replica).filter(|row| !row.suspended) else { return false };
         let open = row.claimed < self.limit;
         match row.state(adapter) {
             State::Draining | State::Evicting { step: Step::Due(_), after: None } if open => {

@@ -146,6 +146,16 @@ impl Table {
         Some(self.replicas.get(replica)?.state(adapter))
     }
 
+    /// Slots on each replica.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Is this adapter known still? A retired one is until its last copy has gone.
+    pub fn knows(&self, adapter: AdapterId) -> bool {
+        self.adapters.get(adapter).is_some()
+    }
+
     /// Slots of `replica` in use: adapters that are being loaded, are there, or are being unloaded.
     pub fn slots_in_use(&self, replica: ReplicaId) -> usize {
         self.replicas.get(replica).map_or(0, |row| row.occupied)

@@ -1,6 +1,7 @@
 //! Every metric: name, labels and help. Labels come from the configuration and from enums, never from a client.
 
 use super::Record;
+use super::residency::Residency;
 use crate::fleet::Fleet;
 use crate::fleet::clock::now_ms;
 use crate::fleet::snapshot::BreakerView;
@@ -24,6 +25,9 @@ pub struct Metrics {
     kv: GaugeVec,
     usable: GaugeVec,
     readout_age: GaugeVec,
+    adapter_requests: IntCounterVec,
+    adapter_wait: HistogramVec,
+    residency: Residency,
 }
 
 impl Metrics {
@@ -59,6 +63,13 @@ impl Metrics {
             running: gauge("pointsman_replica_running", "Requests running in the engine at the last read-out.")?,
             kv: gauge("pointsman_replica_kv_usage", "Share of the KV cache in use at the last read-out, 0 to 1.")?,
             usable: gauge("pointsman_replica_usable", "1 while the replica may get requests, 0 while it is tripped.")?,
+            adapter_requests: counter(
+                "pointsman_adapter_requests_total",
+                "Requests for on-demand adapters, by how they came to it: resident, waited, cold, no_slot, none.",
+                &["model", "adapter", "use"],
+            )?,
+            adapter_wait: seconds("pointsman_adapter_wait_seconds", "Waited for an on-demand adapter.")?,
+            residency: Residency::register(&registry)?,
             readout_age: gauge("pointsman_replica_readout_age_seconds", "Age of the last read-out.")?,
             registry,
         })
@@ -74,6 +85,10 @@ impl Metrics {
         if record.retries > 0 {
             self.retries.with_label_values(&model).inc_by(record.retries.into());
         }
+        if let (Some(adapter), Some(adapter_use)) = (record.adapter, record.adapter_use) {
+            self.adapter_requests.with_label_values(&[record.model, adapter, adapter_use]).inc();
+            self.adapter_wait.with_label_values(&model).observe(record.adapter_wait.as_secs_f64());
+        }
         for (kind, count) in [("prompt", record.usage.prompt), ("completion", record.usage.completion)] {
             if let Some(count) = count {
                 self.tokens.with_label_values(&[record.model, kind]).inc_by(count);
@@ -87,6 +102,7 @@ impl Metrics {
     /// A metric that cannot be written as text.
     pub fn text(&self, fleet: &Fleet) -> Result<Vec<u8>> {
         self.read_fleet(fleet);
+        self.residency.read(fleet);
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(text)

@@ -1,6 +1,7 @@
 //! Metrics and the access log: one [`Record`] for each request, written when it has ended.
 
 pub mod metrics;
+mod residency;
 
 use crate::engine::stream_text::Usage;
 use metrics::Metrics;
@@ -58,6 +59,10 @@ pub struct Record<'a> {
     pub replica: Option<&'a str>,
     /// Tries after the first one.
     pub retries: u32,
+    /// How it came to its on-demand adapter; `None` where it has none.
+    pub adapter_use: Option<&'static str>,
+    /// How long it waited for that.
+    pub adapter_wait: Duration,
     /// Until the first token, from the last try's start.
     pub first_token: Option<Duration>,
     /// From the header read to the end.
@@ -107,6 +112,8 @@ impl Telemetry {
                 code = record.code,
                 replica = record.replica,
                 retries = record.retries,
+                adapter_use = record.adapter_use,
+                adapter_wait_ms = record.adapter_use.map(|_| record.adapter_wait.as_secs_f64() * 1e3),
                 first_token_ms = record.first_token.map(|time| time.as_secs_f64() * 1e3),
                 duration_ms = record.duration.as_secs_f64() * 1e3,
                 prompt_tokens = record.usage.prompt,
