@@ -1,5 +1,6 @@
 //! Health, readiness, status and metrics, on a listener of their own.
 
+mod adapters;
 mod status;
 
 use crate::fleet::clock::now_ms;
@@ -29,6 +30,12 @@ impl Admin {
     }
 
     fn answer(&self, method: &http::Method, path: &str) -> Response<Vec<u8>> {
+        if let Some(rest) = path.strip_prefix("/adapters/") {
+            return match *method {
+                http::Method::POST => json_answer(adapters::order(&self.fleet.load(), rest)),
+                _ => text(StatusCode::METHOD_NOT_ALLOWED, "this path takes POST\n"),
+            };
+        }
         if !matches!(*method, http::Method::GET | http::Method::HEAD) {
             return text(StatusCode::METHOD_NOT_ALLOWED, "this path takes GET\n");
         }
@@ -57,7 +64,7 @@ impl Admin {
 }
 
 /// What can be asked for.
-pub const PATHS: [&str; 4] = ["/healthz", "/readyz", "/status", "/metrics"];
+pub const PATHS: [&str; 5] = ["/healthz", "/readyz", "/status", "/metrics", "/adapters/NAME/VERB"];
 
 #[async_trait]
 impl ServeHttp for Admin {
@@ -65,6 +72,10 @@ impl ServeHttp for Admin {
         let header = session.req_header();
         self.answer(&header.method, header.uri.path())
     }
+}
+
+fn json_answer((status, value): (StatusCode, serde_json::Value)) -> Response<Vec<u8>> {
+    respond(status, "application/json", value.to_string().into())
 }
 
 fn text(status: StatusCode, body: &str) -> Response<Vec<u8>> {

@@ -137,9 +137,6 @@ fn folder_of(at: &At<'_>, on_demand: bool) -> Option<PathBuf> {
     if !folder.is_absolute() {
         return at.expected("an absolute path: the engines must find the adapters under the same one");
     }
-    if !folder.is_dir() {
-        at.warn("is no folder now; it is looked for again while the server runs");
-    }
     Some(folder)
 }
 

@@ -39,6 +39,11 @@ impl Fleet {
     /// The fleet of a configuration. Replicas that `previous` has under the same model and name are kept, load and all.
     pub fn new(config: Arc<Config>, previous: Option<&Self>) -> Self {
         let before = |name: &str| previous.and_then(|previous| previous.model(name));
+        for folder in config.models.iter().filter_map(|model| model.adapters_dir.as_ref()) {
+            if let Err(error) = std::fs::read_dir(folder) {
+                tracing::warn!(folder = %folder.display(), %error, "the adapters' folder cannot be read now");
+            }
+        }
         let models = config.models.iter().zip(adapter::of_models(&config));
         let models: Vec<_> = models
             .map(|(model, adapters)| Arc::new(Model::new(model, adapters, &config, before(&model.name))))

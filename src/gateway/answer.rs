@@ -44,7 +44,7 @@ impl Answer {
             self.text.feed(piece);
             self.seen = self.text.seen();
             if self.first_token.is_none() && self.seen.first_token {
-                self.first_token = Some(attempt.started.elapsed());
+                self.first_token = attempt.sent.map(|sent| sent.elapsed());
             }
         }
         if last && !self.complete {

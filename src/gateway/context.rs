@@ -98,7 +98,8 @@ pub(super) struct Attempt {
     pub(super) seat: Option<Seat>,
     /// The body for this replica.
     pub(super) body: Bytes,
-    pub(super) started: Instant,
+    /// When it was handed to Pingora.
+    pub(super) sent: Option<Instant>,
 }
 
 impl Context {

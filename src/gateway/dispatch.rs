@@ -12,7 +12,6 @@ use crate::scheduler::{Decision, Request, Session, schedule};
 use bytes::Bytes;
 use pingora::Error;
 use pingora::protocols::http::ServerSession;
-use std::time::Instant;
 
 /// A rule of thumb for English text; only used to compare requests with each other.
 const BYTES_PER_TOKEN: usize = 4;
@@ -27,7 +26,7 @@ pub(super) enum Stop {
 
 impl Context {
     /// Choose a replica for the next try, wait for the adapter there if need be, and count the request.
-    pub(super) async fn dispatch(&mut self, client: &mut ServerSession) -> Result<&Attempt, Stop> {
+    pub(super) async fn dispatch(&mut self, client: &mut ServerSession) -> Result<(), Stop> {
         let Some(job) = &self.job else { return Err(Stop::Failure(Failure::Internal)) };
         let choice = job.choose(&self.tried).map_err(Stop::Failure)?;
         let Placed { member, lease, seat, adapter_use, waited } = job.settle(choice, client).await?;
@@ -35,7 +34,8 @@ impl Context {
         let body = job.body_for(lease.replica()).map_err(Stop::Failure)?;
         self.adapter_use = self.adapter_use.max(adapter_use);
         self.adapter_wait += waited;
-        Ok(self.attempt.insert(Attempt { member, lease, seat, body, started: Instant::now() }))
+        self.attempt = Some(Attempt { member, lease, seat, body, sent: None });
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::error_response::Failure;
 use crate::fleet::breaker::Severity;
 use crate::fleet::clock::now_ms;
+use crate::fleet::snapshot::BreakerView;
 use pingora::{Error, ErrorSource, ErrorType};
 use std::borrow::Cow;
 
@@ -48,7 +49,7 @@ impl Fault {
     /// How much it weighs for the breaker.
     pub(super) fn severity(&self) -> Severity {
         match self {
-            Self::Refused => Severity::Dead,
+            Self::Refused | Self::Status(500) => Severity::Dead,
             _ => Severity::Suspect,
         }
     }
@@ -74,6 +75,7 @@ impl Context {
     pub(super) fn attempt_failed(&mut self, fault: &Fault, answer_started: bool) -> bool {
         let (Some(job), Some(attempt)) = (&self.job, &self.attempt) else { return false };
         let replica = attempt.lease.replica();
+        let was_well = replica.breaker_view(now_ms()) != BreakerView::Tripped;
         let policy = job.fleet.config.health.policy();
         if replica.breaker.failed(fault.severity(), &policy, now_ms()) {
             tracing::warn!(replica = %replica.name, reason = %fault.reason(), "replica tripped");
@@ -86,6 +88,7 @@ impl Context {
         });
         self.tried.push(attempt.member);
         if !answer_started
+            && was_well
             && matches!(fault, Fault::Broken | Fault::Status(500))
             && let Some(failure) = self.blame_adapter(*fault == Fault::Status(500))
         {

@@ -30,11 +30,30 @@ impl ProxyHttp for Gateway {
         accept::accept(self, session, ctx).await
     }
 
+    /// The first choice of a replica. It is made here and not in `upstream_peer` because a failure here leaves the
+    /// client's connection usable.
+    async fn proxy_upstream_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
+        match ctx.dispatch(session.as_downstream_mut()).await {
+            Ok(()) => Ok(true),
+            Err(Stop::ClientGone(error)) => Err(error),
+            Err(Stop::Failure(failure)) => {
+                ctx.failure = Some(failure.clone());
+                self.answer_failure(session, ctx, &failure).await?;
+                Ok(false)
+            }
+        }
+    }
+
     async fn upstream_peer(&self, session: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
-        let peer = match ctx.dispatch(session.as_downstream_mut()).await {
-            Ok(attempt) => upstream_request::peer(attempt, &self.fleet.load().config.timeouts),
-            Err(Stop::Failure(failure)) => Err(failure),
-            Err(Stop::ClientGone(error)) => return Err(error),
+        let dispatched = match &ctx.attempt {
+            Some(attempt) if attempt.sent.is_none() => Ok(()),
+            _ => ctx.dispatch(session.as_downstream_mut()).await,
+        };
+        let peer = match (dispatched, &mut ctx.attempt) {
+            (Ok(()), Some(attempt)) => upstream_request::peer(attempt, &self.fleet.load().config.timeouts),
+            (Ok(()), None) => Err(Failure::Internal),
+            (Err(Stop::Failure(failure)), _) => Err(failure),
+            (Err(Stop::ClientGone(error)), _) => return Err(error),
         };
         peer.map_err(|failure| {
             let status = failure.status().as_u16();
@@ -143,6 +162,8 @@ impl ProxyHttp for Gateway {
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         }
         let failure = ctx.failure.get_or_insert(Failure::Internal).clone();
+        // Pingora closes the connection after a failed try, whatever is said here: the client must know.
+        session.set_keepalive(None);
         let written = self.answer_failure(session, ctx, &failure).await;
         if let Err(error) = written {
             tracing::debug!(%error, request_id = ctx.request_id(), "the client left before its error");

@@ -8,9 +8,11 @@ use pingora::http::RequestHeader;
 use pingora::proxy::Session;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Result, protocols::l4::socket::SocketAddr};
+use std::time::Instant;
 
-/// The attempt's replica as Pingora's peer.
-pub(super) fn peer(attempt: &Attempt, timeouts: &Timeouts) -> std::result::Result<Box<HttpPeer>, Failure> {
+/// The attempt's replica as Pingora's peer: it is sent now.
+pub(super) fn peer(attempt: &mut Attempt, timeouts: &Timeouts) -> std::result::Result<Box<HttpPeer>, Failure> {
+    attempt.sent = Some(Instant::now());
     let replica = attempt.lease.replica();
     let Some(address) = replica.address() else {
         return Err(Failure::ReplicaFailed {

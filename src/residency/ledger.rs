@@ -65,6 +65,21 @@ pub(super) struct Known {
     pub(super) complaint: Option<Complaint>,
 }
 
+impl Known {
+    pub(super) fn is_pinned(&self) -> bool {
+        self.source.pinned || self.pinned_by_hand
+    }
+}
+
+/// What came of an operator's order to unload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByHand {
+    /// So many copies go.
+    Done(usize),
+    /// It is pinned.
+    Pinned,
+}
+
 /// What an engine said about a load that failed.
 #[derive(Clone, Debug)]
 pub struct Complaint {
@@ -166,6 +181,41 @@ impl Ledger {
     pub(super) fn files_are_gone(&self, adapter: AdapterId) -> bool {
         let source = self.books.lock().known(adapter).map(|known| known.source.clone());
         source.is_some_and(|source| source.files.is_some() && Files::read(&source.path).is_none())
+    }
+
+    /// An operator wants it to be there. Says whether it is, or is coming.
+    pub fn load(&self, adapter: AdapterId) -> bool {
+        self.change(|table, now| table.load(adapter, now))
+    }
+
+    /// An operator wants it gone.
+    pub fn unload(&self, adapter: AdapterId) -> ByHand {
+        if self.books.lock().known(adapter).is_some_and(Known::is_pinned) {
+            return ByHand::Pinned;
+        }
+        ByHand::Done(self.change(|table, now| table.unload(adapter, now)))
+    }
+
+    /// Pinned from now on, over reloads too, whatever the configuration says.
+    pub fn pin_by_hand(&self, adapter: AdapterId) {
+        self.set_pin(adapter, true);
+    }
+
+    /// Pinned only if the configuration says so.
+    pub fn unpin_by_hand(&self, adapter: AdapterId) {
+        self.set_pin(adapter, false);
+    }
+
+    fn set_pin(&self, adapter: AdapterId, by_hand: bool) {
+        let now = clock::now();
+        let mut books = self.books.lock();
+        let Some(known) = books.adapters.iter_mut().find(|known| known.id == adapter) else { return };
+        known.pinned_by_hand = by_hand;
+        let pinned = known.is_pinned();
+        books.pin(adapter, pinned, now);
+        books.settle(now);
+        drop(books);
+        self.due.notify_one();
     }
 
     /// The counters of the table.
@@ -282,7 +332,7 @@ impl Books {
         if let Some(known) = self.adapters.iter_mut().find(current) {
             known.source.clone_from(adapter);
             let entry = Entry { id: known.id, wire: known.wire.clone() };
-            let pinned = adapter.pinned || known.pinned_by_hand;
+            let pinned = known.is_pinned();
             self.pin(entry.id, pinned, now);
             return entry;
         }

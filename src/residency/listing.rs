@@ -44,7 +44,7 @@ async fn list(
     let Some((id, found)) = ledger.compare(replica, &listed, start_time) else { return Ok(()) };
     for name in found.outdated {
         tracing::info!(adapter = name, replica = %replica.name, "unloading outdated weights");
-        let _ = Vllm.unload_adapter(engines, &replica.name, &name).await;
+        let _ = Vllm.unload_adapter(engines, &replica.name, name).await;
     }
     ledger.observe(id, Listing { adapters: &found.current, start_time, asked_at });
     Ok(())

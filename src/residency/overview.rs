@@ -86,7 +86,7 @@ impl Ledger {
         let adapters = books.adapters.iter().map(|known| AdapterLine {
             name: known.source.name.clone(),
             wire: known.wire.clone(),
-            pinned: known.source.pinned || known.pinned_by_hand,
+            pinned: known.is_pinned(),
             retired: known.retired,
             rank: known.source.files.and_then(|files| files.rank),
             demand: books.table.demand(known.id, now),

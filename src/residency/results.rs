@@ -145,6 +145,7 @@ impl Table {
 
     fn note_load_time(&mut self, adapter: AdapterId, took: Duration) {
         self.load_time.note(took);
+        self.counters.load_micros += u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         if let Some(entry) = self.adapters.get_mut(adapter) {
             entry.load_time.note(took);
         }

@@ -63,6 +63,8 @@ pub struct Counters {
     pub loads_started: u64,
     /// Loads that succeeded.
     pub loads_ok: u64,
+    /// Time that the successful loads took together, microseconds.
+    pub load_micros: u64,
     /// Loads that failed.
     pub loads_failed: u64,
     /// Unload orders sent.

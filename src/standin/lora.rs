@@ -56,6 +56,7 @@ struct State {
     resident: Vec<Name>,
     loads: u64,
     unloads: u64,
+    most_registered: usize,
 }
 
 impl Adapters {
@@ -127,6 +128,7 @@ impl Adapters {
             Some(known) => *known = adapter,
             None => state.registered.push(adapter),
         }
+        state.most_registered = state.most_registered.max(state.registered.len());
     }
 
     /// Forget a name. What the engine holds of it stays in memory until it is evicted.
@@ -166,6 +168,11 @@ impl Adapters {
         let mut state = self.state.lock();
         state.registered.clear();
         state.resident.clear();
+    }
+
+    /// Most adapters registered at once since the start.
+    pub(super) fn most_registered(&self) -> usize {
+        self.state.lock().most_registered
     }
 
     /// Loads and unloads since the start.

@@ -26,6 +26,8 @@ pub struct Stats {
     pub loads: u64,
     /// Adapter unloads.
     pub unloads: u64,
+    /// Most adapters registered at once.
+    pub most_registered: usize,
     /// Connections accepted.
     pub connections: u64,
     /// Connections open now.
@@ -47,6 +49,7 @@ impl Core {
             by_adapter: by_adapter.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
             loads,
             unloads,
+            most_registered: self.adapters.most_registered(),
             connections: self.counters.connections.load(Ordering::Relaxed),
             open_connections: self.counters.open_connections.load(Ordering::Relaxed),
         }

@@ -65,7 +65,7 @@ impl Metrics {
             usable: gauge("pointsman_replica_usable", "1 while the replica may get requests, 0 while it is tripped.")?,
             adapter_requests: counter(
                 "pointsman_adapter_requests_total",
-                "Requests for on-demand adapters, by how they came to it: resident, waited, cold, no_slot, none.",
+                "Requests for on-demand adapters, by how they came to it: resident, waited, cold, no_slot.",
                 &["model", "adapter", "use"],
             )?,
             adapter_wait: seconds("pointsman_adapter_wait_seconds", "Waited for an on-demand adapter.")?,

@@ -2,7 +2,7 @@
 
 use crate::fleet::Fleet;
 use crate::residency::overview::STATES;
-use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, Result};
+use prometheus::{CounterVec, GaugeVec, IntCounterVec, Opts, Registry, Result};
 
 /// What is shown of the ledgers.
 #[derive(Debug)]
@@ -12,6 +12,7 @@ pub(super) struct Residency {
     copies: GaugeVec,
     waiting: GaugeVec,
     events: IntCounterVec,
+    load_seconds: CounterVec,
 }
 
 impl Residency {
@@ -30,12 +31,18 @@ impl Residency {
             &["model", "event"],
         )?;
         registry.register(Box::new(events.clone()))?;
+        let load_seconds = CounterVec::new(
+            Opts::new("pointsman_residency_load_seconds_total", "Time that successful loads took together."),
+            &["model"],
+        )?;
+        registry.register(Box::new(load_seconds.clone()))?;
         Ok(Self {
             slots: gauge("pointsman_residency_slots", "Slots for adapters.", &["model", "replica"])?,
             slots_in_use: gauge("pointsman_residency_slots_in_use", "Slots that are taken.", &["model", "replica"])?,
             copies: gauge("pointsman_residency_adapters", "Adapters by state.", &["model", "replica", "state"])?,
             waiting: gauge("pointsman_residency_waiting", "Requests that wait for an adapter now.", &["model"])?,
             events,
+            load_seconds,
         })
     }
 
@@ -57,6 +64,8 @@ impl Residency {
                 }
             }
             let counters = on_demand.ledger.counters();
+            let load_seconds = self.load_seconds.with_label_values(&[name]);
+            load_seconds.inc_by((counters.load_micros as f64 / 1e6 - load_seconds.get()).max(0.0));
             for (event, count) in [
                 ("load_started", counters.loads_started),
                 ("load_ok", counters.loads_ok),
