@@ -1,10 +1,11 @@
-.PHONY: help build demo test check engines test-engines
+.PHONY: help build demo test check bench engines test-engines
 
 help:
 	@echo "make demo          three stand-in engines with Pointsman in front, on this machine"
 	@echo "make test          all tests that need no real engine"
 	@echo "make check         formatting, lints and make test"
 	@echo "make build         the release binary, target/release/pointsman"
+	@echo "make bench         Pointsman beside bare Pingora, nginx and HAProxy (takes about 5 minutes)"
 	@echo "make test-engines  the tests against real vLLM and llama.cpp (about 7 GB to install)"
 
 build:
@@ -24,6 +25,11 @@ check:
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --test engines -- -D warnings
 	$(MAKE) test
+
+# ROUNDS and SECONDS_EACH change the length. Prints markdown.
+bench: build
+	@scripts/prerequisites.sh bench
+	cargo bench --bench proxies -- run
 
 # Real vLLM and llama.cpp, about 7 GB in ~/.cache/pointsman-engines (or $POINTSMAN_ENGINES); quick when they are there.
 engines:
