@@ -17,6 +17,7 @@
 //! - [`standin`]: a stand-in engine for the demo, the tests and the benches.
 
 pub mod admin;
+pub mod admission;
 pub mod cli;
 pub mod config;
 pub mod engine;

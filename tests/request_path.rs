@@ -64,6 +64,7 @@ fn config(engines: &[StandIn]) -> Value {
     let replicas: Vec<_> = engines.iter().map(|engine| json!({ "url": engine.url() })).collect();
     json!({
         "server": { "listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0" },
+        "admission": { "hold_unavailable": "500ms" },
         "models": [{
             "name": "base", "engine": "vllm", "aliases": ["gpt-4o-mini"],
             "adapters": [{ "name": "sql", "path": "standin:sql" }],

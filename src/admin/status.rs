@@ -1,5 +1,6 @@
 //! `GET /status`: models, pools and replicas as they are now.
 
+use crate::admission::Class;
 use crate::fleet::clock::now_ms;
 use crate::fleet::snapshot::BreakerView;
 use crate::fleet::{Fleet, Member, Model};
@@ -28,8 +29,17 @@ fn model(model: &Model) -> Value {
         "profile": &*model.profile.name,
         "adapters": model.adapters.iter().map(|adapter| &adapter.name).collect::<Vec<_>>(),
         "pools": pools.collect::<Vec<_>>(),
+        "queue": queue(model),
         "residency": model.on_demand.as_ref().map(|on_demand| residency(&on_demand.ledger)),
     })
+}
+
+/// Who waits to be let in.
+fn queue(model: &Model) -> Value {
+    let (classes, bytes) = model.room.occupancy();
+    let of = |class: Class| (class.as_str().to_owned(), classes.get(class as usize).copied().into());
+    let classes: serde_json::Map<_, _> = Class::ALL.into_iter().map(of).collect();
+    json!({ "waiting": model.room.waiting(), "by_priority": classes, "bytes": bytes })
 }
 
 /// Which adapter is where; `null` for a model whose adapters are registered at the engine's start.

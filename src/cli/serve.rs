@@ -2,6 +2,7 @@
 
 use super::shutdown::Signals;
 use crate::admin::Admin;
+use crate::admission::pump::Pump;
 use crate::config::checked::{Config, Log, LogFormat};
 use crate::config::{self};
 use crate::engine::client::Client;
@@ -98,6 +99,7 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
     server.add_service(proxy);
     server.add_service(admin);
     server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines.clone())));
+    server.add_service(background_service("pump", Pump::new(fleet.clone())));
     server.add_service(background_service("reconciler", Reconciler::new(fleet.clone(), engines)));
     server.run(RunArgs { shutdown_signal: Box::new(Signals { fleet, draining }) });
     drop(reserved);

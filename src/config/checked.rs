@@ -1,5 +1,6 @@
 //! The configuration after every check: what the rest of the program may rely on.
 
+use crate::admission::Class;
 use crate::engine::EngineKind;
 use crate::scheduler::{Profile, profile::Thresholds};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Probes, read-outs and the breaker.
     pub health: Health,
+    /// Who may enter, and who must wait.
+    pub admission: Admission,
     /// Retries before the first byte.
     pub retry: Retry,
     /// What is logged and how.
@@ -43,6 +46,13 @@ pub struct Server {
     pub threads: NonZeroUsize,
     /// Largest request body, bytes. Default 32 MiB.
     pub max_body: usize,
+    /// Request bodies held in memory at once, over all requests, bytes. Default 512 MiB.
+    pub max_buffered: usize,
+    /// Client connections at once, over all listeners; further ones are closed. Default 16,384.
+    pub max_connections: usize,
+    /// How long a client may take to send a whole header, from the connection or from the first byte of a further request
+    /// on it. Default 10 s.
+    pub header_timeout: Duration,
     /// How long an idle client connection is kept. Default 60 s.
     pub keepalive: Duration,
     /// How long a client may take to send its whole body. Default 60 s.
@@ -58,6 +68,9 @@ impl Default for Server {
             admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)),
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             max_body: 32 << 20,
+            max_buffered: 512 << 20,
+            max_connections: 16_384,
+            header_timeout: Duration::from_secs(10),
             keepalive: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(60),
@@ -70,11 +83,12 @@ impl Default for Server {
 pub struct Timeouts {
     /// For the TCP connection to a replica. Default 2 s.
     pub connect: Duration,
-    /// From the request sent to the first byte of the answer. Until the two are watched apart, each wait for bytes may take
-    /// the longer of `first_byte` and `between_bytes`. Default 300 s (a long prompt on a CPU is slow).
+    /// From the request sent to the first byte of the answer's body. Default 300 s (a long prompt on a CPU is slow).
     pub first_byte: Duration,
     /// Between two reads of an answer. Default 120 s.
     pub between_bytes: Duration,
+    /// From the request sent to the last byte of an answer that is not streamed. Default none.
+    pub total: Option<Duration>,
     /// How long a request may wait for its adapter: for a slot and for the load. Default 60 s.
     pub adapter_wait: Duration,
     /// For one load or unload order to an engine. Default 60 s.
@@ -89,6 +103,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(300),
             between_bytes: Duration::from_secs(120),
+            total: None,
             adapter_wait: Duration::from_secs(60),
             adapter_load: Duration::from_secs(60),
             upstream_idle: Duration::from_secs(4),
@@ -111,6 +126,11 @@ pub struct Health {
     pub trip_after: u32,
     /// How long a tripped replica rests the first time; doubles up to 30 s. Default 1 s.
     pub trip_for: Duration,
+    /// A replica that has requests, sends no byte to any and moves none of its counters for so long hangs: it is taken
+    /// out, and who waits for a first byte there goes elsewhere. Default 15 s.
+    pub stall_timeout: Duration,
+    /// A replica that is new or back again gets its full share only after so long. 0: at once. Default 10 s.
+    pub slow_start: Duration,
 }
 
 impl Default for Health {
@@ -122,8 +142,60 @@ impl Default for Health {
             probe_timeout: Duration::from_secs(3),
             trip_after: 3,
             trip_for: Duration::from_secs(1),
+            stall_timeout: Duration::from_secs(15),
+            slow_start: Duration::from_secs(10),
         }
     }
+}
+
+/// Who may enter, and who must wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admission {
+    /// Whether requests wait here while the replicas are full. Default on; off, all go to the engines at once.
+    pub on: bool,
+    /// Requests that may wait for one model. Default 256.
+    pub max_waiting: usize,
+    /// Their bodies together, bytes. Default 64 MiB.
+    pub max_waiting_bytes: usize,
+    /// How long one may wait, unless its header `x-request-timeout-ms` says less. Default 30 s.
+    pub max_wait: Duration,
+    /// How long a request is held while no replica of its model can be reached. Default 10 s.
+    pub hold_unavailable: Duration,
+    /// Who is known by key.
+    pub tenants: Vec<Tenant>,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self {
+            on: true,
+            max_waiting: 256,
+            max_waiting_bytes: 64 << 20,
+            max_wait: Duration::from_secs(30),
+            hold_unavailable: Duration::from_secs(10),
+            tenants: Vec::new(),
+        }
+    }
+}
+
+impl Admission {
+    /// The limits of one model's waiting room.
+    pub fn limits(&self) -> crate::admission::queue::Limits {
+        crate::admission::queue::Limits { count: self.max_waiting, bytes: self.max_waiting_bytes }
+    }
+}
+
+/// Somebody who shares the replicas with others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tenant {
+    /// Its name; unique.
+    pub name: String,
+    /// The API keys that it uses, as they stand in `Authorization: Bearer` or `x-api-key`.
+    pub keys: Vec<String>,
+    /// The most urgent class that it may claim, and the one it gets when it claims none. Default `default`.
+    pub priority: Class,
+    /// Its share relative to others, above 0. Default 1.
+    pub weight: f64,
 }
 
 /// Retries before the first byte.

@@ -1,12 +1,15 @@
-//! The sections that hold plain values: server, scheduler, timeouts, health, retry, log.
+//! The sections that hold plain values: server, scheduler, timeouts, health, admission, retry, log.
 
 use super::address::{clash, listen};
 use super::at::At;
-use super::checked::{Health, Log, LogFormat, Retry, Server, Timeouts};
+use super::checked::{Admission, Health, Log, LogFormat, Retry, Server, Tenant, Timeouts};
+use super::profiles::above_zero;
 use super::raw::Value;
 use super::section::Section;
 use super::units::{duration, duration_or_zero, size};
+use crate::admission::Class;
 use crate::scheduler::profile::Thresholds;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -34,6 +37,9 @@ pub(crate) fn server(at: &At<'_>) -> Option<Server> {
             admin_listen,
             threads: s.read("threads", threads).unwrap_or(default.threads),
             max_body: s.read("max_body", size).unwrap_or(default.max_body),
+            max_buffered: s.read("max_buffered", size).unwrap_or(default.max_buffered),
+            max_connections: s.read("max_connections", at_least_1).unwrap_or(default.max_connections),
+            header_timeout: s.read("header_timeout", duration).unwrap_or(default.header_timeout),
             keepalive: s.read("keepalive", duration).unwrap_or(default.keepalive),
             body_timeout: s.read("body_timeout", duration).unwrap_or(default.body_timeout),
             drain_timeout: s.read("drain_timeout", duration_or_zero).unwrap_or(default.drain_timeout),
@@ -101,6 +107,7 @@ pub(crate) fn timeouts(at: &At<'_>) -> Option<Timeouts> {
         connect: s.read("connect", duration).unwrap_or(default.connect),
         first_byte: s.read("first_byte", duration).unwrap_or(default.first_byte),
         between_bytes: s.read("between_bytes", duration).unwrap_or(default.between_bytes),
+        total: s.read("total", limit_or_none).unwrap_or(default.total),
         adapter_wait: s.read("adapter_wait", duration).unwrap_or(default.adapter_wait),
         adapter_load: s.read("adapter_load", duration).unwrap_or(default.adapter_load),
         upstream_idle: s.read("upstream_idle", upstream_idle).unwrap_or(default.upstream_idle),
@@ -124,6 +131,8 @@ pub(crate) fn health(at: &At<'_>) -> Option<Health> {
         probe_timeout: s.read("probe_timeout", duration).unwrap_or(default.probe_timeout),
         trip_after: s.read("trip_after", trip_after).unwrap_or(default.trip_after),
         trip_for: s.read("trip_for", trip_for).unwrap_or(default.trip_for),
+        stall_timeout: s.read("stall_timeout", duration).unwrap_or(default.stall_timeout),
+        slow_start: s.read("slow_start", duration_or_zero).unwrap_or(default.slow_start),
     })?;
     if health.readout_max_age <= health.readout_interval {
         at.warn("readout_max_age should be above readout_interval: read-outs expire before the next one comes");
@@ -142,6 +151,64 @@ fn trip_for(at: &At<'_>) -> Option<Duration> {
         at.warn("should be at most 30s: a replica rests no longer than that");
     }
     Some(rest)
+}
+
+fn at_least_1(at: &At<'_>) -> Option<usize> {
+    let number = at.whole()?;
+    at.hold(number as usize, number >= 1, "at least 1")
+}
+
+/// A duration, or `none`.
+fn limit_or_none(at: &At<'_>) -> Option<Option<Duration>> {
+    if at.scalar("a duration such as 5m, or none")? == "none" { Some(None) } else { duration(at).map(Some) }
+}
+
+/// `off`, or a section.
+pub(crate) fn admission(at: &At<'_>) -> Option<Admission> {
+    let default = Admission::default();
+    if matches!(&at.node.value, Value::Scalar { text, .. } if text == "off") {
+        return Some(Admission { on: false, ..default });
+    }
+    at.section(|s| Admission {
+        on: true,
+        max_waiting: s.read("max_waiting", at_least_1).unwrap_or(default.max_waiting),
+        max_waiting_bytes: s.read("max_waiting_bytes", size).unwrap_or(default.max_waiting_bytes),
+        max_wait: s.read("max_wait", duration).unwrap_or(default.max_wait),
+        hold_unavailable: s.read("hold_unavailable", duration_or_zero).unwrap_or(default.hold_unavailable),
+        tenants: s.read("tenants", tenants).unwrap_or_default(),
+    })
+}
+
+fn tenants(at: &At<'_>) -> Option<Vec<Tenant>> {
+    let mut taken: HashMap<String, usize> = HashMap::new();
+    at.each(|at| {
+        let tenant = tenant(&at)?;
+        for word in
+            std::iter::once(format!("name {}", tenant.name)).chain(tenant.keys.iter().map(|key| format!("key {key}")))
+        {
+            let kind = word.split(' ').next().unwrap_or_default().to_owned();
+            if let Some(line) = taken.insert(word, at.line()) {
+                // The key itself is a secret: it is not repeated.
+                return at.fail(format!("another tenant has this {kind} already (line {line})"));
+            }
+        }
+        Some(tenant)
+    })
+}
+
+fn tenant(at: &At<'_>) -> Option<Tenant> {
+    let classes = Class::ALL.map(|class| (class.as_str(), class));
+    at.section(|s| {
+        let name = s.require("name", "a name for logs and metrics", At::text).map(str::to_owned);
+        let keys =
+            s.require("keys", "the API keys that it uses", |at| at.each_of_some(|at| at.text().map(str::to_owned)));
+        Some(Tenant {
+            name: name?,
+            keys: keys?,
+            priority: s.read("priority", |at| at.choice(&classes)).unwrap_or_default(),
+            weight: s.read("weight", above_zero).unwrap_or(1.0),
+        })
+    })?
 }
 
 pub(crate) fn retry(at: &At<'_>) -> Option<Retry> {

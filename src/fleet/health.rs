@@ -21,6 +21,9 @@ use tokio::task::JoinSet;
 /// Health probes between two resolutions of the host names.
 const PROBES_PER_DISCOVERY: u32 = 10;
 
+/// Between two read-outs of a replica at least, however many want one. An engine on a busy CPU takes milliseconds for one.
+const SHORTEST_READOUT: Duration = Duration::from_millis(25);
+
 /// Keeps the replicas' state fresh.
 pub struct Watcher {
     fleet: LiveFleet,
@@ -120,7 +123,9 @@ async fn read_out(replica: Arc<Replica>, engines: Client, interval: Duration) {
             Ok(readout) => replica.set_readout(&readout, in_flight_then, now_ms()),
             Err(error) => tracing::debug!(replica = %replica.name, %error, "no read-out"),
         }
+        tokio::time::sleep(SHORTEST_READOUT.min(interval)).await;
         // ±10 %, so that the read-outs of many replicas do not come in step.
-        tokio::time::sleep(interval.mul_f64(rand::random_range(0.9..1.1))).await;
+        let rest = interval.mul_f64(rand::random_range(0.9..1.1)).saturating_sub(SHORTEST_READOUT);
+        let _ = tokio::time::timeout(rest, replica.readout_wanted()).await;
     }
 }

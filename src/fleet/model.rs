@@ -5,6 +5,7 @@ use super::retry_budget::RetryBudget;
 use super::session_table::SessionTable;
 use super::snapshot::{Candidate, Snapshot};
 use super::{Fleet, Replica, prefix_index, prefix_index::PrefixIndex};
+use crate::admission::Room;
 use crate::config::checked::{self, Config, Health};
 use crate::engine::EngineKind;
 use crate::residency::ledger::{Entry, Index, Ledger};
@@ -49,6 +50,8 @@ pub struct Model {
     pub sessions: Arc<SessionTable>,
     /// Which replica probably holds which prefix.
     pub prefixes: Arc<PrefixIndex>,
+    /// Where its requests wait while the replicas are full; kept over a reload.
+    pub room: Arc<Room>,
     /// Retries that may still be made.
     pub retry_budget: RetryBudget,
     health: Health,
@@ -98,6 +101,7 @@ impl Model {
             sessions: previous.map(|previous| previous.sessions.clone()).unwrap_or_default(),
             // The index names members by position: it is only right for the same list of members.
             prefixes: previous.filter(same_members).map(|previous| previous.prefixes.clone()).unwrap_or_default(),
+            room: room(config, previous),
             retry_budget: RetryBudget::new(config.retry.budget),
             on_demand: OnDemand::new(
                 model,
@@ -142,6 +146,13 @@ impl Model {
     pub fn next_turn(&self) -> u64 {
         self.turn.fetch_add(1, Ordering::Relaxed)
     }
+}
+
+fn room(config: &Config, previous: Option<&Arc<Model>>) -> Arc<Room> {
+    let limits = config.admission.limits();
+    let Some(previous) = previous else { return Arc::new(Room::new(limits)) };
+    previous.room.set_limits(limits);
+    previous.room.clone()
 }
 
 fn members_of(

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Weight of a new sample in the moving average of first-token times: about the last ten requests count.
 const FIRST_TOKEN_ALPHA: f64 = 0.2;
@@ -47,6 +48,9 @@ pub struct Replica {
     in_flight_at_readout: AtomicU32,
     /// When it was taken, process clock; 0 for never.
     readout_at_ms: AtomicU64,
+    /// Requests that the engine was seen to run at once; see [`LastReadout::seats`].
+    seats: AtomicU32,
+    readout_wanted: Notify,
     /// Bits of the engine's start time, seconds since the epoch; 0 when unknown.
     start_time: AtomicU64,
     /// Bits of the moving average of first-token times, seconds; 0 for none yet.
@@ -72,6 +76,8 @@ impl Replica {
             readout: AtomicU64::new(0),
             in_flight_at_readout: AtomicU32::new(0),
             readout_at_ms: AtomicU64::new(0),
+            seats: AtomicU32::new(0),
+            readout_wanted: Notify::new(),
             start_time: AtomicU64::new(0),
             first_token: AtomicU64::new(0),
             picked: AtomicU64::new(0),
@@ -143,6 +149,8 @@ impl Replica {
     /// Take a read-out over. `in_flight_then` is our in-flight count when it was asked for.
     pub fn set_readout(&self, readout: &Readout, in_flight_then: u32, now_ms: u64) {
         self.readout.store(LastReadout::of(readout).pack(), Ordering::Relaxed);
+        let seats = LastReadout::of(readout).seats(self.seats.load(Ordering::Relaxed));
+        self.seats.store(seats, Ordering::Relaxed);
         self.start_time.store(readout.start_time.unwrap_or(0.0).to_bits(), Ordering::Relaxed);
         self.in_flight_at_readout.store(in_flight_then, Ordering::Relaxed);
         // Release pairs with the acquire in `last_readout`: who sees the new time sees the new values.
@@ -153,6 +161,16 @@ impl Replica {
     /// means a restart.
     pub fn start_time(&self) -> Option<f64> {
         Some(f64::from_bits(self.start_time.load(Ordering::Relaxed))).filter(|time| *time > 0.0)
+    }
+
+    /// Somebody waits for what the next read-out will say.
+    pub fn want_readout(&self) {
+        self.readout_wanted.notify_one();
+    }
+
+    /// Ends when a read-out is wanted before its time.
+    pub async fn readout_wanted(&self) {
+        self.readout_wanted.notified().await;
     }
 
     /// The last read-out and its age, if there ever was one.
@@ -182,7 +200,8 @@ impl Replica {
         let in_flight = self.in_flight();
         let load = match self.last_readout(now_ms) {
             Some((readout, age)) if to_ms(age) <= to_ms(health.readout_max_age) => {
-                readout.corrected(in_flight, self.in_flight_at_readout.load(Ordering::Relaxed))
+                let seats = self.seats.load(Ordering::Relaxed).max(thresholds.target_inflight as u32);
+                readout.corrected(in_flight, self.in_flight_at_readout.load(Ordering::Relaxed), seats)
             }
             _ => EffectiveLoad::own(in_flight, thresholds),
         };
@@ -243,9 +262,19 @@ impl LastReadout {
         }
     }
 
-    /// Effective waiting = read-out + picks since, less completions since, never below 0.
-    fn corrected(self, in_flight: u32, in_flight_then: u32) -> EffectiveLoad {
+    /// How many requests the engine can probably run at once. No engine tells; but one that makes requests wait has no
+    /// free seat, and one that makes none wait may have half as many again as it was ever seen to run.
+    fn seats(self, before: u32) -> u32 {
+        let running = self.running as u32;
+        if self.waiting > 0.0 { running.max(1) } else { before.max(running + running / 2) }
+    }
+
+    /// Effective waiting = read-out + picks since, less completions since, never below 0. Of the picks since, those that
+    /// find a free seat do not wait.
+    fn corrected(self, in_flight: u32, in_flight_then: u32, seats: u32) -> EffectiveLoad {
         let since = f64::from(in_flight) - f64::from(in_flight_then);
+        let free = if self.waiting > 0.0 { 0.0 } else { (f64::from(seats) - self.running).max(0.0) };
+        let since = if since > 0.0 { (since - free).max(0.0) } else { since };
         EffectiveLoad { waiting: (self.waiting + since).max(0.0), running: self.running, kv: self.kv }
     }
 }

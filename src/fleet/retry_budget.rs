@@ -5,10 +5,11 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Retries that are always in a fresh bucket. Guess: one request of each of a few clients during a restart.
-const RESERVE: i64 = 10;
-/// The bucket's size in retries. Guess: a replica that dies takes at most its in-flight requests along.
-const CAPACITY: i64 = 100;
+/// Retries that are always in a fresh bucket: what one replica had in flight when it died must find another. Guess: engines
+/// run some hundred requests at once.
+const RESERVE: i64 = 256;
+/// The bucket's size in retries. Guess: two such deaths in a row; beyond them the share decides.
+const CAPACITY: i64 = 512;
 const UNIT: i64 = 1000;
 
 /// The retry budget of one model.

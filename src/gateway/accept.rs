@@ -1,5 +1,6 @@
 //! The first phase: route, read the body, find out whom it is for. Ends with a job to proxy or with an answer of ours.
 
+use super::buffered::Held;
 use super::context::{Context, Job};
 use super::error_response::Failure;
 use super::request_body::{self, BodyError};
@@ -31,26 +32,36 @@ pub(super) async fn accept(gateway: &Gateway, session: &mut Session, ctx: &mut C
     let fleet = gateway.fleet.load_full();
     let keepalive = (!gateway.draining.is_on()).then_some(fleet.config.server.keepalive.as_secs());
     session.set_keepalive(keepalive);
-    match take(fleet, session, ctx).await {
+    match take(gateway, fleet, session, ctx).await {
         Ok(Accepted::Job(job)) => {
             job.model().retry_budget.deposit();
             ctx.job = Some(*job);
-            Ok(false)
+            match ctx.admit(session.as_downstream_mut()).await? {
+                Ok(()) => Ok(false),
+                Err(failure) => refuse(gateway, session, ctx, failure).await,
+            }
         }
         Ok(Accepted::Answer(value)) => {
             gateway.answer_json(session, ctx, &value).await?;
             Ok(true)
         }
-        Err(BodyError::Refused(failure)) => {
-            ctx.failure = Some(failure.clone());
-            gateway.answer_failure(session, ctx, &failure).await?;
-            Ok(true)
-        }
+        Err(BodyError::Refused(failure)) => refuse(gateway, session, ctx, failure).await,
         Err(BodyError::Lost(error)) => Err(error),
     }
 }
 
-async fn take(fleet: Arc<Fleet>, session: &mut Session, ctx: &mut Context) -> std::result::Result<Accepted, BodyError> {
+async fn refuse(gateway: &Gateway, session: &mut Session, ctx: &mut Context, failure: Failure) -> Result<bool> {
+    ctx.failure = Some(failure.clone());
+    gateway.answer_failure(session, ctx, &failure).await?;
+    Ok(true)
+}
+
+async fn take(
+    gateway: &Gateway,
+    fleet: Arc<Fleet>,
+    session: &mut Session,
+    ctx: &mut Context,
+) -> std::result::Result<Accepted, BodyError> {
     let Some(endpoint) = Endpoint::from_path(session.req_header().uri.path()) else {
         return local(&fleet, session).map(Accepted::Answer).map_err(BodyError::Refused);
     };
@@ -59,8 +70,9 @@ async fn take(fleet: Arc<Fleet>, session: &mut Session, ctx: &mut Context) -> st
         return Err(BodyError::Refused(Failure::MethodNotAllowed { allow: "POST" }));
     }
     let server = &fleet.config.server;
-    let body = request_body::read(session.as_downstream_mut(), server.max_body, server.body_timeout).await?;
-    let job = job(fleet, endpoint, &session.req_header().headers, body).map_err(BodyError::Refused)?;
+    let mut held = gateway.buffered.hold();
+    let body = request_body::read(session.as_downstream_mut(), server, &mut held).await?;
+    let job = job(fleet, endpoint, &session.req_header().headers, body, held).map_err(BodyError::Refused)?;
     Ok(Accepted::Job(Box::new(job)))
 }
 
@@ -81,7 +93,13 @@ fn local(fleet: &Fleet, session: &Session) -> std::result::Result<serde_json::Va
     }
 }
 
-fn job(fleet: Arc<Fleet>, endpoint: Endpoint, headers: &HeaderMap, body: Bytes) -> std::result::Result<Job, Failure> {
+fn job(
+    fleet: Arc<Fleet>,
+    endpoint: Endpoint,
+    headers: &HeaderMap,
+    body: Bytes,
+    held: Held,
+) -> std::result::Result<Job, Failure> {
     let wanted = request::read(endpoint, headers, &body).map_err(Failure::BadRequest)?;
     let target = resolve(&fleet, &wanted)?;
     let profile = profile(&fleet, &target, headers)?;
@@ -90,7 +108,7 @@ fn job(fleet: Arc<Fleet>, endpoint: Endpoint, headers: &HeaderMap, body: Bytes) 
     } else {
         PrefixBlocks::new()
     };
-    Ok(Job { fleet, target, profile, wanted, body, prefix_blocks })
+    Ok(Job { fleet, target, profile, wanted, body, _held: held, prefix_blocks })
 }
 
 /// Whom the request means: its model, and the adapter named beside it.

@@ -1,7 +1,9 @@
 //! What is known of one request, gathered phase by phase. Dropped at its end, however it ends: the lease goes with it.
 
 use super::answer::Answer;
+use super::buffered::Held;
 use super::error_response::Failure;
+use crate::admission::Permit;
 use crate::fleet::{Fleet, Lease, Model, Target};
 use crate::request::{Endpoint, ErrorDialect, PrefixBlocks, Wanted};
 use crate::residency::seat::Seat;
@@ -22,6 +24,10 @@ pub struct Context {
     pub(super) job: Option<Job>,
     /// The endpoint, once the path was recognised.
     pub(super) endpoint: Option<Endpoint>,
+    /// Let in, and not yet counted on a replica.
+    pub(super) permit: Option<Permit>,
+    /// How long it waited to be let in.
+    pub(super) queue_wait: Duration,
     /// The try that runs now.
     pub(super) attempt: Option<Attempt>,
     /// Members that this request was sent to and that failed.
@@ -53,6 +59,8 @@ pub(super) struct Job {
     pub(super) wanted: Wanted,
     /// As the client sent it.
     pub(super) body: Bytes,
+    /// Its share of the memory for bodies, given back with the job.
+    pub(super) _held: Held,
     /// Hashes of the prompt's leading blocks; empty where the profile has no use for them.
     pub(super) prefix_blocks: PrefixBlocks,
 }
@@ -109,6 +117,8 @@ impl Context {
             request_id: HeaderValue::from_static(""),
             job: None,
             endpoint: None,
+            permit: None,
+            queue_wait: Duration::ZERO,
             attempt: None,
             tried: SmallVec::new(),
             retries: 0,

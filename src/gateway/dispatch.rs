@@ -3,6 +3,7 @@
 use super::adapter::{Choice, Placed};
 use super::context::{Attempt, Context, Job};
 use super::error_response::Failure;
+use super::while_connected::while_connected;
 use crate::engine::EngineKind;
 use crate::fleet::Replica;
 use crate::fleet::clock::now_ms;
@@ -12,9 +13,14 @@ use crate::scheduler::{Decision, Request, Session, schedule};
 use bytes::Bytes;
 use pingora::Error;
 use pingora::protocols::http::ServerSession;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
 
 /// A rule of thumb for English text; only used to compare requests with each other.
 const BYTES_PER_TOKEN: usize = 4;
+
+/// Between two looks at whether a replica is back.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Why a request was not sent to a replica.
 pub(super) enum Stop {
@@ -28,7 +34,10 @@ impl Context {
     /// Choose a replica for the next try, wait for the adapter there if need be, and count the request.
     pub(super) async fn dispatch(&mut self, client: &mut ServerSession) -> Result<(), Stop> {
         let Some(job) = &self.job else { return Err(Stop::Failure(Failure::Internal)) };
+        job.hold_unavailable(client).await?;
         let choice = job.choose(&self.tried).map_err(Stop::Failure)?;
+        // It counts on a replica now, or waits for an adapter: either way it no longer stands in the door.
+        self.permit = None;
         let Placed { member, lease, seat, adapter_use, waited } = job.settle(choice, client).await?;
         job.remember(lease.replica().identity, member, now_ms());
         let body = job.body_for(lease.replica()).map_err(Stop::Failure)?;
@@ -40,6 +49,22 @@ impl Context {
 }
 
 impl Job {
+    /// While no replica can be reached at all, as in a restart of the only one, wait for one to come back.
+    async fn hold_unavailable(&self, client: &mut ServerSession) -> Result<(), Stop> {
+        let reachable = || self.model().members.iter().any(|member| member.replica.is_reachable());
+        if reachable() {
+            return Ok(());
+        }
+        let back = async {
+            while !reachable() {
+                sleep(LOOK).await;
+            }
+        };
+        let limit = self.fleet.config.admission.hold_unavailable;
+        let held = while_connected(client, timeout(limit, back)).await.map_err(Stop::ClientGone)?;
+        held.map_err(|_| Stop::Failure(Failure::NoReplica { model: self.model().name.clone() }))
+    }
+
     /// Ask the scheduler, and claim the adapter where it is loaded on demand.
     fn choose(&self, tried: &[usize]) -> Result<Choice, Failure> {
         let now = now_ms();

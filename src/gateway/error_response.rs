@@ -38,6 +38,21 @@ pub enum Failure {
     NoModel,
     /// No model, alias or adapter has this name.
     UnknownModel(String),
+    /// The header `x-pointsman-priority` names no class.
+    UnknownPriority(String),
+    /// The header `x-request-timeout-ms` is no number.
+    BadTimeout(String),
+    /// Too many request bodies are in memory.
+    Overloaded,
+    /// The replicas are full, and so is the waiting room; or the request waited there too long.
+    Saturated {
+        /// The model asked for.
+        model: Box<str>,
+        /// The room was full.
+        full: bool,
+        /// Seconds until those who wait now have probably gone in.
+        retry_after: u32,
+    },
     /// The header or the configuration has no profile of this name.
     UnknownProfile(String),
     /// The adapter is configured but no replica has it.
@@ -109,7 +124,9 @@ impl Failure {
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::BadRequest(_) | Self::BadFraming | Self::NoModel | Self::UnknownProfile(_) => StatusCode::BAD_REQUEST,
+            Self::BadRequest(_) | Self::BadFraming | Self::NoModel => StatusCode::BAD_REQUEST,
+            Self::UnknownProfile(_) | Self::UnknownPriority(_) | Self::BadTimeout(_) => StatusCode::BAD_REQUEST,
+            Self::Saturated { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::UnknownPath(_) | Self::UnknownModel(_) | Self::AdapterNotServed(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimedOut { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -117,7 +134,8 @@ impl Failure {
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::ReplicaFailed { .. } | Self::ReplicaLost { .. } => StatusCode::BAD_GATEWAY,
             Self::AdapterFailed { permanent: true, .. } => StatusCode::FAILED_DEPENDENCY,
-            Self::NoReplica { .. }
+            Self::Overloaded
+            | Self::NoReplica { .. }
             | Self::AdapterCapacity { .. }
             | Self::AdapterFailed { .. }
             | Self::AdapterQuarantined { .. } => StatusCode::SERVICE_UNAVAILABLE,
@@ -137,6 +155,10 @@ impl Failure {
             Self::NoModel => "model_missing",
             Self::UnknownModel(_) => "model_not_found",
             Self::UnknownProfile(_) => "profile_not_found",
+            Self::UnknownPriority(_) => "priority_not_found",
+            Self::BadTimeout(_) => "invalid_timeout",
+            Self::Overloaded => "overloaded",
+            Self::Saturated { .. } => "saturated",
             Self::AdapterNotServed(_) => "adapter_not_served",
             Self::AdapterCapacity { .. } => "adapter_capacity",
             Self::AdapterTimedOut { .. } => "adapter_timeout",
@@ -154,7 +176,8 @@ impl Failure {
     pub fn retry_after(&self) -> Option<u32> {
         let at_least_one = |wait: &Duration| u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
         match self {
-            Self::NoReplica { .. } | Self::AdapterCapacity { .. } => Some(1),
+            Self::NoReplica { .. } | Self::AdapterCapacity { .. } | Self::Overloaded => Some(1),
+            Self::Saturated { retry_after, .. } => Some(*retry_after),
             Self::AdapterFailed { retry_after, .. } | Self::AdapterQuarantined { retry_after, .. } => {
                 Some(at_least_one(retry_after))
             }
@@ -189,6 +212,17 @@ impl Failure {
             Self::MethodNotAllowed { allow } => format!("this path takes {allow}").into(),
             Self::NoModel => "the request names no model and no default model is configured".into(),
             Self::UnknownModel(name) => format!("the model `{name}` does not exist").into(),
+            Self::UnknownPriority(name) => {
+                format!("the priority `{name}` does not exist: interactive, default or batch").into()
+            }
+            Self::BadTimeout(value) => {
+                format!("x-request-timeout-ms must be a number of milliseconds, found `{value}`").into()
+            }
+            Self::Overloaded => "too many request bodies are in memory; try again soon".into(),
+            Self::Saturated { model, full: true, .. } => {
+                format!("all replicas of `{model}` are full, and so is the waiting room").into()
+            }
+            Self::Saturated { model, .. } => format!("all replicas of `{model}` stayed full").into(),
             Self::UnknownProfile(name) => format!("the profile `{name}` does not exist").into(),
             Self::AdapterNotServed(name) => format!("no replica serves the adapter `{name}`").into(),
             Self::AdapterCapacity { adapter, limit } => {
@@ -246,6 +280,7 @@ impl Failure {
         match self.status() {
             StatusCode::NOT_FOUND => "not_found_error",
             StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
             StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
             StatusCode::GATEWAY_TIMEOUT => "timeout_error",
             status if status.is_client_error() => INVALID_REQUEST,

@@ -1,11 +1,13 @@
 //! What happens to one request, phase by phase. The only room that knows Pingora's `ProxyHttp`.
 //!
-//! `accept` reads the body and finds out whom it is for; `dispatch` asks the scheduler and `adapter` claims what it needs; `upstream_request` writes what the
+//! `accept` reads the body and finds out whom it is for; `admit` lets it in or makes it wait; `dispatch` asks the scheduler and `adapter` claims what it needs; `upstream_request` writes what the
 //! engine sees; `answer` looks at what comes back; `retry` judges what failed; `error_response` words it.
 
 mod accept;
 mod adapter;
+mod admit;
 mod answer;
+pub mod buffered;
 mod context;
 mod dispatch;
 pub mod error_response;
@@ -23,6 +25,7 @@ use crate::engine::client::Client;
 use crate::fleet::draining::Draining;
 use crate::fleet::model::LiveFleet;
 use crate::telemetry::Telemetry;
+use buffered::Buffered;
 use std::sync::Arc;
 
 /// The data path.
@@ -31,11 +34,12 @@ pub struct Gateway {
     engines: Client,
     telemetry: Arc<Telemetry>,
     draining: Draining,
+    buffered: Buffered,
 }
 
 impl Gateway {
     /// Over this fleet.
     pub fn new(fleet: LiveFleet, engines: Client, telemetry: Arc<Telemetry>, draining: Draining) -> Self {
-        Self { fleet, engines, telemetry, draining }
+        Self { fleet, engines, telemetry, draining, buffered: Buffered::default() }
     }
 }

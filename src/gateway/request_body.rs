@@ -5,12 +5,13 @@
 //! content does not matter, since `request_body_filter` sends our body in its place. Where that cannot be known beforehand,
 //! see [`ReplaySession`].
 
+use super::buffered::Held;
 use super::error_response::Failure;
 use super::replay_session::ReplaySession;
+use crate::config::checked::Server;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, EXPECT};
 use pingora::protocols::http::ServerSession;
-use std::time::Duration;
 
 /// Pingora's retry buffer (pingora-core 0.9.1, protocols/http/v1/common.rs).
 const RETRY_BUFFER: usize = 64 * 1024;
@@ -30,13 +31,18 @@ pub(super) enum BodyError {
     Lost(Box<pingora::Error>),
 }
 
-/// Read the body to its end, `limit` bytes at most, within `deadline`.
-pub(super) async fn read(session: &mut ServerSession, limit: usize, deadline: Duration) -> Result<Bytes, BodyError> {
+/// Read the body to its end, within the server's limits of size, time and memory.
+pub(super) async fn read(session: &mut ServerSession, server: &Server, held: &mut Held) -> Result<Bytes, BodyError> {
+    let (limit, deadline) = (server.max_body, server.body_timeout);
     let length = content_length(session);
     if length.is_some_and(|length| length > limit) {
         return Err(BodyError::Refused(Failure::BodyTooLarge { limit }));
     }
-    let body = match tokio::time::timeout(deadline, read_to_end(session, length, limit)).await {
+    // The claim counts: a thousand slow uploads of 32 MiB each are refused before they fill the memory.
+    if !held.grow_to(length.unwrap_or(0), server.max_buffered) {
+        return Err(BodyError::Refused(Failure::Overloaded));
+    }
+    let body = match tokio::time::timeout(deadline, read_to_end(session, length, server, held)).await {
         Ok(body) => body?,
         Err(_) => return Err(BodyError::Refused(Failure::BodyTimedOut { deadline })),
     };
@@ -46,7 +52,12 @@ pub(super) async fn read(session: &mut ServerSession, limit: usize, deadline: Du
     Ok(body)
 }
 
-async fn read_to_end(session: &mut ServerSession, length: Option<usize>, limit: usize) -> Result<Bytes, BodyError> {
+async fn read_to_end(
+    session: &mut ServerSession,
+    length: Option<usize>,
+    server: &Server,
+    held: &mut Held,
+) -> Result<Bytes, BodyError> {
     if session.get_header(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
         session.write_continue_response().await.map_err(|error| BodyError::Lost(error.into_down()))?;
     }
@@ -63,8 +74,11 @@ async fn read_to_end(session: &mut ServerSession, length: Option<usize>, limit: 
             }
             Err(error) => return Err(BodyError::Lost(error.into_down())),
         }
-        if body.len() > limit {
-            return Err(BodyError::Refused(Failure::BodyTooLarge { limit }));
+        if body.len() > server.max_body {
+            return Err(BodyError::Refused(Failure::BodyTooLarge { limit: server.max_body }));
+        }
+        if !held.grow_to(body.len(), server.max_buffered) {
+            return Err(BodyError::Refused(Failure::Overloaded));
         }
     }
 }

@@ -88,6 +88,7 @@ impl Gateway {
             code: ctx.failure.as_ref().map(Failure::code),
             replica: ctx.attempt.as_ref().map(|attempt| &*attempt.lease.replica().name),
             retries: ctx.retries,
+            queue_wait: ctx.queue_wait,
             adapter_use: ctx.adapter_use.map(AdapterUse::as_str),
             adapter_wait: ctx.adapter_wait,
             first_token: ctx.answer.as_ref().and_then(|answer| answer.first_token),

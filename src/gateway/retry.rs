@@ -80,6 +80,10 @@ impl Context {
         if replica.breaker.failed(fault.severity(), &policy, now_ms()) {
             tracing::warn!(replica = %replica.name, reason = %fault.reason(), "replica tripped");
         }
+        if *fault == Fault::Refused {
+            // Nobody listens there: the health probe will say when somebody does.
+            replica.set_reachable(false, now_ms());
+        }
         let name = replica.name.clone();
         self.failure = Some(match fault {
             _ if answer_started => Failure::ReplicaLost { replica: name },

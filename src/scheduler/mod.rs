@@ -22,7 +22,7 @@ mod rendezvous;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod simulation;
 

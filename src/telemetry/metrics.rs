@@ -2,6 +2,7 @@
 
 use super::Record;
 use super::residency::Residency;
+use crate::admission::Class;
 use crate::fleet::Fleet;
 use crate::fleet::clock::now_ms;
 use crate::fleet::snapshot::BreakerView;
@@ -25,6 +26,10 @@ pub struct Metrics {
     kv: GaugeVec,
     usable: GaugeVec,
     readout_age: GaugeVec,
+    failures: IntCounterVec,
+    queue_wait: HistogramVec,
+    queue_depth: GaugeVec,
+    queue_bytes: GaugeVec,
     adapter_requests: IntCounterVec,
     adapter_wait: HistogramVec,
     residency: Residency,
@@ -47,11 +52,12 @@ impl Metrics {
             registry.register(Box::new(metric.clone()))?;
             Ok(metric)
         };
-        let gauge = |name: &str, help: &str| -> Result<GaugeVec> {
-            let metric = GaugeVec::new(Opts::new(name, help), &["model", "pool", "replica"])?;
+        let model_gauge = |name: &str, help: &str, labels: &[&str]| -> Result<GaugeVec> {
+            let metric = GaugeVec::new(Opts::new(name, help), labels)?;
             registry.register(Box::new(metric.clone()))?;
             Ok(metric)
         };
+        let gauge = |name: &str, help: &str| model_gauge(name, help, &["model", "pool", "replica"]);
         Ok(Self {
             requests: counter("pointsman_requests_total", "Requests that ended.", &["model", "endpoint", "outcome"])?,
             duration: seconds("pointsman_request_duration_seconds", "From the header read to the last byte sent.")?,
@@ -63,6 +69,22 @@ impl Metrics {
             running: gauge("pointsman_replica_running", "Requests running in the engine at the last read-out.")?,
             kv: gauge("pointsman_replica_kv_usage", "Share of the KV cache in use at the last read-out, 0 to 1.")?,
             usable: gauge("pointsman_replica_usable", "1 while the replica may get requests, 0 while it is tripped.")?,
+            failures: counter(
+                "pointsman_failures_total",
+                "Requests that Pointsman answered with an error of its own.",
+                &["model", "code"],
+            )?,
+            queue_wait: seconds("pointsman_queue_wait_seconds", "Waited to be let in.")?,
+            queue_depth: model_gauge(
+                "pointsman_queue_depth",
+                "Requests that wait to be let in.",
+                &["model", "priority"],
+            )?,
+            queue_bytes: model_gauge(
+                "pointsman_queue_bytes",
+                "Bodies of the requests that wait to be let in.",
+                &["model"],
+            )?,
             adapter_requests: counter(
                 "pointsman_adapter_requests_total",
                 "Requests for on-demand adapters, by how they came to it: resident, waited, cold, no_slot.",
@@ -79,6 +101,12 @@ impl Metrics {
         let model = [record.model];
         self.requests.with_label_values(&[record.model, record.endpoint, record.outcome.as_str()]).inc();
         self.duration.with_label_values(&model).observe(record.duration.as_secs_f64());
+        if let Some(code) = record.code {
+            self.failures.with_label_values(&[record.model, code]).inc();
+        }
+        if !record.model.is_empty() {
+            self.queue_wait.with_label_values(&model).observe(record.queue_wait.as_secs_f64());
+        }
         if let Some(first_token) = record.first_token {
             self.first_token.with_label_values(&model).observe(first_token.as_secs_f64());
         }
@@ -110,8 +138,24 @@ impl Metrics {
 
     fn read_fleet(&self, fleet: &Fleet) {
         let now = now_ms();
-        for gauge in [&self.in_flight, &self.waiting, &self.running, &self.kv, &self.usable, &self.readout_age] {
+        for gauge in [
+            &self.in_flight,
+            &self.waiting,
+            &self.running,
+            &self.kv,
+            &self.usable,
+            &self.readout_age,
+            &self.queue_depth,
+            &self.queue_bytes,
+        ] {
             gauge.reset();
+        }
+        for model in fleet.models() {
+            let (classes, bytes) = model.room.occupancy();
+            for (class, count) in Class::ALL.into_iter().zip(classes) {
+                self.queue_depth.with_label_values(&[&*model.name, class.as_str()]).set(count as f64);
+            }
+            self.queue_bytes.with_label_values(&[&*model.name]).set(bytes as f64);
         }
         for (model, member) in fleet.members() {
             let labels = [&*model.name, &*member.pool, &*member.replica.name];

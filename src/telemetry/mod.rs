@@ -59,6 +59,8 @@ pub struct Record<'a> {
     pub replica: Option<&'a str>,
     /// Tries after the first one.
     pub retries: u32,
+    /// How long it waited to be let in.
+    pub queue_wait: Duration,
     /// How it came to its on-demand adapter; `None` where it has none.
     pub adapter_use: Option<&'static str>,
     /// How long it waited for that.
@@ -112,6 +114,7 @@ impl Telemetry {
                 code = record.code,
                 replica = record.replica,
                 retries = record.retries,
+                queue_ms = record.queue_wait.as_secs_f64() * 1e3,
                 adapter_use = record.adapter_use,
                 adapter_wait_ms = record.adapter_use.map(|_| record.adapter_wait.as_secs_f64() * 1e3),
                 first_token_ms = record.first_token.map(|time| time.as_secs_f64() * 1e3),

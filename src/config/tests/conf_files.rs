@@ -2,6 +2,7 @@
 
 use super::warnings;
 use crate::config::Config;
+use crate::config::checked::Admission;
 use crate::config::finding::Report;
 use crate::config::load::read_root;
 use crate::config::raw::{self, Node, Value};
@@ -89,6 +90,8 @@ fn the_full_file_shows_the_defaults() {
     assert_eq!(full.timeouts, minimal.timeouts);
     assert_eq!(full.health, minimal.health);
     assert_eq!(full.retry, minimal.retry);
+    let admission = Admission { tenants: Vec::new(), ..full.admission.clone() };
+    assert_eq!(admission, minimal.admission);
     assert_eq!(full.log, minimal.log);
     let (full, minimal) = (&full.models[0], &minimal.models[0]);
     assert_eq!(full.profile, minimal.profile);
@@ -133,6 +136,7 @@ models:
     let promised = Config::parse(text, "x.yaml").expect("is accepted");
     // What the full file shows beyond that shape.
     let mut full = Config { default_model: None, ..Config::parse(FULL, "x.yaml").expect("loads") };
+    full.admission.tenants = Vec::new();
     full.models[0].adapters_dir = None;
     full.models[0].adapters[0].revision = None;
     assert_eq!(promised, full);
