@@ -20,7 +20,7 @@ impl Changes {
     }
 }
 
-/// From one configuration to another. `old` is what the process started with where settings wait for a restart.
+/// From one configuration to another, taking `old` for the one that the process started with.
 pub fn changes(old: &Config, new: &Config) -> Changes {
     Changes { applied: applied(old, new), restart: restart(old, new) }
 }
