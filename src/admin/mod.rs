@@ -1,11 +1,13 @@
 //! Health, readiness, status and metrics, on a listener of their own.
 
 mod adapters;
+mod reload;
 mod status;
 
 use crate::fleet::clock::now_ms;
 use crate::fleet::draining::Draining;
 use crate::fleet::model::LiveFleet;
+use crate::fleet::reload::Reloader;
 use crate::fleet::snapshot::BreakerView;
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
@@ -21,15 +23,22 @@ pub struct Admin {
     fleet: LiveFleet,
     telemetry: Arc<Telemetry>,
     draining: Draining,
+    reloader: Arc<Reloader>,
 }
 
 impl Admin {
     /// Shows this fleet and these counters.
-    pub fn new(fleet: LiveFleet, telemetry: Arc<Telemetry>, draining: Draining) -> Self {
-        Self { fleet, telemetry, draining }
+    pub fn new(fleet: LiveFleet, telemetry: Arc<Telemetry>, draining: Draining, reloader: Arc<Reloader>) -> Self {
+        Self { fleet, telemetry, draining, reloader }
     }
 
-    fn answer(&self, method: &http::Method, path: &str) -> Response<Vec<u8>> {
+    fn answer(&self, method: &http::Method, path: &str, query: Option<&str>) -> Response<Vec<u8>> {
+        if path == "/reload" {
+            return match *method {
+                http::Method::POST => json_answer(reload::order(&self.reloader, query)),
+                _ => text(StatusCode::METHOD_NOT_ALLOWED, "this path takes POST\n"),
+            };
+        }
         if let Some(rest) = path.strip_prefix("/adapters/") {
             return match *method {
                 http::Method::POST => json_answer(adapters::order(&self.fleet.load(), rest)),
@@ -43,10 +52,18 @@ impl Admin {
             "/healthz" => text(StatusCode::OK, "ok\n"),
             "/readyz" if self.is_ready() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "no usable replica\n"),
-            "/status" => respond(StatusCode::OK, "application/json", status::of(&self.fleet.load()).to_string().into()),
+            "/status" => json_answer((StatusCode::OK, self.status())),
             "/metrics" => self.metrics(),
             _ => respond(StatusCode::NOT_FOUND, "application/json", json!({ "paths": PATHS }).to_string().into()),
         }
+    }
+
+    fn status(&self) -> serde_json::Value {
+        let mut status = status::of(&self.fleet.load());
+        if let Some(fields) = status.as_object_mut() {
+            fields.insert("config".to_owned(), reload::state(&self.reloader.state()));
+        }
+        status
     }
 
     fn is_ready(&self) -> bool {
@@ -64,13 +81,13 @@ impl Admin {
 }
 
 /// What can be asked for.
-pub const PATHS: [&str; 5] = ["/healthz", "/readyz", "/status", "/metrics", "/adapters/NAME/VERB"];
+pub const PATHS: [&str; 6] = ["/healthz", "/readyz", "/status", "/metrics", "/adapters/NAME/VERB", "/reload"];
 
 #[async_trait]
 impl ServeHttp for Admin {
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
         let header = session.req_header();
-        self.answer(&header.method, header.uri.path())
+        self.answer(&header.method, header.uri.path(), header.uri.query())
     }
 }
 

@@ -1,5 +1,6 @@
 //! `pointsman check`: is this configuration right? Tells all its errors at once; starts nothing.
 
+use crate::config::diff;
 use crate::config::{Checked, Config, ConfigErrors};
 use clap::Args;
 use std::io::Write;
@@ -12,15 +13,22 @@ pub struct CheckArgs {
     /// The file; `-` reads standard input.
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
+    /// Tell what changes from this file to the other.
+    #[arg(long, value_name = "RUNNING")]
+    diff: Option<PathBuf>,
 }
 
 impl CheckArgs {
     /// Ends with 0 when the file is right, else with 1. Errors and warnings go to standard error.
     pub fn run(self) -> ExitCode {
-        match read(&self.config) {
-            Ok(Checked { config, warnings }) => {
+        let running = self.diff.as_deref().map(read).transpose();
+        match running.and_then(|running| Ok((running, read(&self.config)?))) {
+            Ok((running, Checked { config, warnings })) => {
                 warnings.iter().for_each(|warning| tell(std::io::stderr(), &format!("warning: {warning}")));
                 tell(std::io::stdout(), &format!("ok: {}", summary(&config)));
+                if let Some(running) = running {
+                    tell_changes(&running.config, &config);
+                }
                 ExitCode::SUCCESS
             }
             Err(errors) => {
@@ -33,6 +41,12 @@ impl CheckArgs {
 
 fn read(path: &Path) -> Result<Checked, ConfigErrors> {
     if path == Path::new("-") { Checked::read(std::io::stdin().lock(), "<stdin>") } else { Checked::load(path) }
+}
+
+fn tell_changes(running: &Config, new: &Config) {
+    let diff::Changes { applied, restart } = diff::changes(running, new);
+    applied.iter().for_each(|line| tell(std::io::stdout(), line));
+    restart.iter().for_each(|line| tell(std::io::stdout(), &format!("needs a restart: {line}")));
 }
 
 /// A closed pipe is no reason to fail: the exit code tells the same.

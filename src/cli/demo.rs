@@ -67,7 +67,7 @@ impl DemoArgs {
                 runtime.spawn(converse(format!("127.0.0.1:{}", self.port), client, self.adapters));
             }
         }
-        super::serve::serve(config)
+        super::serve::serve(config, None)
     }
 
     async fn engines(&self) -> io::Result<Vec<StandIn>> {

@@ -10,6 +10,7 @@ use crate::fleet::Fleet;
 use crate::fleet::draining::Draining;
 use crate::fleet::health::Watcher;
 use crate::fleet::model::LiveFleet;
+use crate::fleet::reload::{Reloader, Triggers};
 use crate::gateway::Gateway;
 use crate::residency::reconcile::Reconciler;
 use crate::telemetry::{AccessLog, Telemetry};
@@ -52,7 +53,7 @@ impl ServeArgs {
         for warning in &checked.warnings {
             tracing::warn!("{warning}");
         }
-        match serve(checked.config) {
+        match serve(checked.config, Some(self.config)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("error: {error}");
@@ -62,16 +63,17 @@ impl ServeArgs {
     }
 }
 
-/// Serve this configuration until a signal ends it.
+/// Serve this configuration, reloaded from `file`, until a signal ends it.
 ///
 /// # Errors
 /// An address that cannot be listened on.
-pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
+pub fn serve(config: Config, file: Option<PathBuf>) -> Result<(), Box<dyn std::error::Error>> {
     let config = Arc::new(config);
     let access_log = if config.log.access { AccessLog::Every } else { AccessLog::Off };
     let telemetry = Arc::new(Telemetry::new(access_log)?);
     let engines = Client::new(config.health.probe_timeout);
     let fleet: LiveFleet = Arc::new(ArcSwap::from_pointee(Fleet::new(config.clone(), None)));
+    let reloader = Arc::new(Reloader::new(file, fleet.clone(), telemetry.clone()));
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
 
@@ -90,7 +92,8 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!("listening on http://{address}");
         reserved.push(socket);
     }
-    let mut admin = Service::new("admin".to_owned(), Admin::new(fleet.clone(), telemetry, draining.clone()));
+    let mut admin =
+        Service::new("admin".to_owned(), Admin::new(fleet.clone(), telemetry, draining.clone(), reloader.clone()));
     admin.threads = Some(1);
     let (address, socket) = listen(&mut admin, config.server.admin_listen)?;
     tracing::info!("admin on http://{address}");
@@ -98,6 +101,7 @@ pub fn serve(config: Config) -> Result<(), Box<dyn std::error::Error>> {
 
     server.add_service(proxy);
     server.add_service(admin);
+    server.add_service(background_service("reload", Triggers(reloader)));
     server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines.clone())));
     server.add_service(background_service("pump", Pump::new(fleet.clone())));
     server.add_service(background_service("reconciler", Reconciler::new(fleet.clone(), engines)));
@@ -135,8 +139,8 @@ fn listen<A>(service: &mut Service<A>, wanted: SocketAddr) -> Result<(SocketAddr
 fn server_conf(config: &Config) -> ServerConf {
     ServerConf {
         threads: config.server.threads.get(),
-        // The gateway counts its own tries; this is only Pingora's backstop.
-        max_retries: usize::try_from(config.retry.attempts).unwrap_or(usize::MAX).saturating_add(2),
+        // The gateway counts its own tries; this is only Pingora's backstop, above what a reload may ask for.
+        max_retries: 16,
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(config.server.drain_timeout.as_secs()),
         ..ServerConf::default()

@@ -38,10 +38,10 @@ impl Signals {
     async fn drain(&self) {
         self.draining.start();
         let limit = self.fleet.load().config.server.drain_timeout;
-        tracing::info!(in_flight = self.in_flight(), ?limit, "draining");
+        tracing::info!(requests = self.draining.requests(), ?limit, "draining");
         let deadline = Instant::now() + limit;
         let emptied = async {
-            while self.in_flight() > 0 && Instant::now() < deadline {
+            while self.draining.requests() > 0 && Instant::now() < deadline {
                 sleep(LOOK).await;
             }
         };
@@ -49,11 +49,7 @@ impl Signals {
             () = emptied => {}
             () = received(SignalKind::interrupt()) => {}
         }
-        tracing::info!(in_flight = self.in_flight(), "ending");
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.fleet.load().members().map(|(_, member)| member.replica.in_flight()).sum()
+        tracing::info!(requests = self.draining.requests(), "ending");
     }
 }
 

@@ -7,6 +7,7 @@
 mod address;
 mod at;
 pub mod checked;
+pub mod diff;
 mod finding;
 mod load;
 mod models;

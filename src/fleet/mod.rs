@@ -12,6 +12,7 @@ pub mod health;
 pub mod lease;
 pub mod model;
 pub mod prefix_index;
+pub mod reload;
 pub mod replica;
 pub mod retry_budget;
 pub mod session_table;

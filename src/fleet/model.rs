@@ -11,6 +11,7 @@ use crate::engine::EngineKind;
 use crate::residency::ledger::{Entry, Index, Ledger};
 use crate::scheduler::Profile;
 use crate::scheduler::profile::Thresholds;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -205,5 +206,14 @@ impl Target {
     }
 }
 
-/// Where requests find the fleet: swapped whole by a reload.
+/// Where requests find the fleet: swapped whole by [`rebuild`].
 pub type LiveFleet = Arc<arc_swap::ArcSwap<Fleet>>;
+
+/// Put another fleet in the place of the running one. One at a time: building one changes what both share (ledgers, rooms),
+/// so two that build at once could leave that in the state of the one that lost.
+pub fn rebuild(live: &LiveFleet, build: impl FnOnce(&Fleet) -> Fleet) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock();
+    let next = build(&live.load());
+    live.store(Arc::new(next));
+}

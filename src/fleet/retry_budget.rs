@@ -64,7 +64,7 @@ mod tests {
         for _ in 0..100_000 {
             budget.deposit();
         }
-        assert_eq!(drain(&budget), 100);
+        assert_eq!(drain(&budget), CAPACITY as usize);
     }
 
     #[test]

@@ -29,6 +29,7 @@ enum Accepted {
 /// Take a request in. True when it was answered here.
 pub(super) async fn accept(gateway: &Gateway, session: &mut Session, ctx: &mut Context) -> Result<bool> {
     ctx.request_id = request_id::of(session.req_header());
+    ctx.running = Some(gateway.draining.request());
     let fleet = gateway.fleet.load_full();
     let keepalive = (!gateway.draining.is_on()).then_some(fleet.config.server.keepalive.as_secs());
     session.set_keepalive(keepalive);

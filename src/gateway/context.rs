@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::buffered::Held;
 use super::error_response::Failure;
 use crate::admission::Permit;
+use crate::fleet::draining::Running;
 use crate::fleet::{Fleet, Lease, Model, Target};
 use crate::request::{Endpoint, ErrorDialect, PrefixBlocks, Wanted};
 use crate::residency::seat::Seat;
@@ -24,6 +25,8 @@ pub struct Context {
     pub(super) job: Option<Job>,
     /// The endpoint, once the path was recognised.
     pub(super) endpoint: Option<Endpoint>,
+    /// The process does not end without it.
+    pub(super) running: Option<Running>,
     /// Let in, and not yet counted on a replica.
     pub(super) permit: Option<Permit>,
     /// How long it waited to be let in.
@@ -117,6 +120,7 @@ impl Context {
             request_id: HeaderValue::from_static(""),
             job: None,
             endpoint: None,
+            running: None,
             permit: None,
             queue_wait: Duration::ZERO,
             attempt: None,

@@ -176,6 +176,7 @@ impl ProxyHttp for Gateway {
         // The attempt's lease ends here and not when Pingora drops the context, which it keeps until the client's
         // connection is reusable.
         ctx.attempt = None;
+        ctx.running = None;
     }
 
     /// Faults are logged where they are judged, with the replica's name; Pingora's own line would only repeat them.

@@ -5,7 +5,7 @@ use super::ledger::{Books, Ledger};
 use super::{listing, orders, plan};
 use crate::engine::client::Client;
 use crate::fleet::adapter::{self, Adapter};
-use crate::fleet::model::LiveFleet;
+use crate::fleet::model::{LiveFleet, rebuild};
 use crate::fleet::snapshot::BreakerView;
 use crate::fleet::{Fleet, Model, clock};
 use async_trait::async_trait;
@@ -124,7 +124,7 @@ async fn watch_files(fleet: LiveFleet) {
         let changed = found.iter().zip(current.models()).any(|(found, model)| differs(found, model));
         if changed && before.as_ref() == Some(&found) {
             tracing::info!("the adapters' files changed");
-            let _ = fleet.compare_and_swap(&current, Arc::new(Fleet::new(current.config.clone(), Some(&current))));
+            rebuild(&fleet, |current| Fleet::new(current.config.clone(), Some(current)));
         }
         before = Some(found);
     }

@@ -5,8 +5,12 @@ use super::residency::Residency;
 use crate::admission::Class;
 use crate::fleet::Fleet;
 use crate::fleet::clock::now_ms;
+use crate::fleet::reload::Outcome as Reload;
 use crate::fleet::snapshot::BreakerView;
-use prometheus::{Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, Result, TextEncoder};
+use prometheus::{
+    Encoder, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, Result, TextEncoder,
+};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Upper bounds of the time buckets, seconds: from a cached short prompt to a long generation on a CPU.
 const SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
@@ -20,6 +24,8 @@ pub struct Metrics {
     first_token: HistogramVec,
     retries: IntCounterVec,
     tokens: IntCounterVec,
+    reloads: IntCounterVec,
+    reload_success: Gauge,
     in_flight: GaugeVec,
     waiting: GaugeVec,
     running: GaugeVec,
@@ -58,11 +64,16 @@ impl Metrics {
             Ok(metric)
         };
         let gauge = |name: &str, help: &str| model_gauge(name, help, &["model", "pool", "replica"]);
+        let reload_success =
+            Gauge::new("pointsman_reload_success_timestamp_seconds", "When a reload last took a good file.")?;
+        registry.register(Box::new(reload_success.clone()))?;
         Ok(Self {
             requests: counter("pointsman_requests_total", "Requests that ended.", &["model", "endpoint", "outcome"])?,
             duration: seconds("pointsman_request_duration_seconds", "From the header read to the last byte sent.")?,
             first_token: seconds("pointsman_time_to_first_token_seconds", "From the request sent to the first token.")?,
             retries: counter("pointsman_retries_total", "Tries on another replica.", &["model"])?,
+            reloads: counter("pointsman_reloads_total", "Reloads of the configuration.", &["outcome"])?,
+            reload_success,
             tokens: counter("pointsman_tokens_total", "Tokens that engines told of.", &["model", "kind"])?,
             in_flight: gauge("pointsman_replica_in_flight", "Requests picked for the replica and not ended.")?,
             waiting: gauge("pointsman_replica_waiting", "Requests waiting in the engine at the last read-out.")?,
@@ -95,6 +106,16 @@ impl Metrics {
             readout_age: gauge("pointsman_replica_readout_age_seconds", "Age of the last read-out.")?,
             registry,
         })
+    }
+
+    /// Count a reload.
+    pub fn count_reload(&self, outcome: Reload) {
+        self.reloads.with_label_values(&[outcome.as_str()]).inc();
+        if outcome != Reload::Refused
+            && let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH)
+        {
+            self.reload_success.set(now.as_secs_f64());
+        }
     }
 
     pub(super) fn record(&self, record: &Record<'_>) {

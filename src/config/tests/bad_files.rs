@@ -135,7 +135,7 @@ const SECTIONS: &[(&str, &str)] = &[
 #[test]
 fn each_bad_section_has_one_error_at_its_place() {
     for (section, expected) in SECTIONS {
-        let extra = "x.yaml:1:1: a: unknown key; known are server, scheduler, timeouts, health, retry, log, profiles, models, default_model";
+        let extra = "x.yaml:1:1: a: unknown key; known are server, scheduler, timeouts, health, admission, retry, log, profiles, models, default_model";
         let (text, place) = super::unmark(&format!("{section}\n{MODELS}"));
         let errors = errors(&text).replace(&format!("{extra}\n"), "");
         assert_eq!(errors, format!("x.yaml:{}:{}: {expected}", place.line, place.column), "{section}");
