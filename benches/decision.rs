@@ -16,6 +16,7 @@ fn snapshot(replicas: usize, rng: &mut SmallRng) -> Snapshot {
         identity: rng.random(),
         priority: 0,
         weight: 1.0,
+        share: 1.0,
         waiting: f64::from(rng.random_range(0_u8..3)),
         running: f64::from(rng.random_range(0_u8..16)),
         in_flight: f64::from(rng.random_range(0_u8..20)),

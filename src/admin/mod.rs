@@ -1,7 +1,9 @@
 //! Health, readiness, status and metrics, on a listener of their own.
 
 mod adapters;
+mod doors;
 mod reload;
+mod replicas;
 mod status;
 
 use crate::fleet::clock::now_ms;
@@ -9,39 +11,44 @@ use crate::fleet::draining::Draining;
 use crate::fleet::model::LiveFleet;
 use crate::fleet::reload::Reloader;
 use crate::fleet::snapshot::BreakerView;
+use crate::gateway::connections::Connections;
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
+pub use doors::Doors;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{Response, StatusCode};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The operator's listener.
+/// The operator's listener, and all that it shows and turns.
 pub struct Admin {
-    fleet: LiveFleet,
-    telemetry: Arc<Telemetry>,
-    draining: Draining,
-    reloader: Arc<Reloader>,
+    /// What runs.
+    pub fleet: LiveFleet,
+    /// The counters.
+    pub telemetry: Arc<Telemetry>,
+    /// Whether the process is about to end.
+    pub draining: Draining,
+    /// Takes new configurations.
+    pub reloader: Arc<Reloader>,
+    /// The clients.
+    pub connections: Arc<Connections>,
+    /// Where they come in.
+    pub doors: Doors,
 }
 
 impl Admin {
-    /// Shows this fleet and these counters.
-    pub fn new(fleet: LiveFleet, telemetry: Arc<Telemetry>, draining: Draining, reloader: Arc<Reloader>) -> Self {
-        Self { fleet, telemetry, draining, reloader }
-    }
-
-    fn answer(&self, method: &http::Method, path: &str, query: Option<&str>) -> Response<Vec<u8>> {
-        if path == "/reload" {
+    async fn answer(&self, method: &http::Method, path: &str, query: Option<&str>) -> Response<Vec<u8>> {
+        let order: Option<&(dyn Fn() -> (StatusCode, Value) + Sync)> = match path.split('/').nth(1) {
+            Some("reload") if path == "/reload" => Some(&|| reload::order(&self.reloader, query)),
+            Some("adapters") => Some(&|| adapters::order(&self.fleet.load(), path.trim_start_matches("/adapters/"))),
+            Some("replicas") => Some(&|| replicas::order(&self.fleet.load(), path.trim_start_matches("/replicas/"))),
+            _ => None,
+        };
+        if let Some(order) = order {
             return match *method {
-                http::Method::POST => json_answer(reload::order(&self.reloader, query)),
-                _ => text(StatusCode::METHOD_NOT_ALLOWED, "this path takes POST\n"),
-            };
-        }
-        if let Some(rest) = path.strip_prefix("/adapters/") {
-            return match *method {
-                http::Method::POST => json_answer(adapters::order(&self.fleet.load(), rest)),
+                http::Method::POST => json_answer(order()),
                 _ => text(StatusCode::METHOD_NOT_ALLOWED, "this path takes POST\n"),
             };
         }
@@ -50,7 +57,7 @@ impl Admin {
         }
         match path {
             "/healthz" => text(StatusCode::OK, "ok\n"),
-            "/readyz" if self.is_ready() => text(StatusCode::OK, "ready\n"),
+            "/readyz" if self.doors.are_open().await && self.is_ready() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "no usable replica\n"),
             "/status" => json_answer((StatusCode::OK, self.status())),
             "/metrics" => self.metrics(),
@@ -58,7 +65,7 @@ impl Admin {
         }
     }
 
-    fn status(&self) -> serde_json::Value {
+    fn status(&self) -> Value {
         let mut status = status::of(&self.fleet.load());
         if let Some(fields) = status.as_object_mut() {
             fields.insert("config".to_owned(), reload::state(&self.reloader.state()));
@@ -73,7 +80,7 @@ impl Admin {
     }
 
     fn metrics(&self) -> Response<Vec<u8>> {
-        match self.telemetry.metrics.text(&self.fleet.load()) {
+        match self.telemetry.metrics.text(&self.fleet.load(), self.connections.open()) {
             Ok(body) => respond(StatusCode::OK, prometheus::TEXT_FORMAT, body),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }
@@ -81,17 +88,18 @@ impl Admin {
 }
 
 /// What can be asked for.
-pub const PATHS: [&str; 6] = ["/healthz", "/readyz", "/status", "/metrics", "/adapters/NAME/VERB", "/reload"];
+pub const PATHS: [&str; 7] =
+    ["/healthz", "/readyz", "/status", "/metrics", "/adapters/NAME/VERB", "/replicas/NAME/VERB", "/reload"];
 
 #[async_trait]
 impl ServeHttp for Admin {
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
         let header = session.req_header();
-        self.answer(&header.method, header.uri.path(), header.uri.query())
+        self.answer(&header.method, header.uri.path(), header.uri.query()).await
     }
 }
 
-fn json_answer((status, value): (StatusCode, serde_json::Value)) -> Response<Vec<u8>> {
+fn json_answer((status, value): (StatusCode, Value)) -> Response<Vec<u8>> {
     respond(status, "application/json", value.to_string().into())
 }
 

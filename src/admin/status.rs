@@ -89,6 +89,8 @@ fn replica(member: &Member, now: u64) -> Value {
         "name": &*replica.name,
         "weight": member.weight,
         "breaker": breaker(replica.breaker_view(now)),
+        "stalled": replica.is_stalled(),
+        "draining": replica.is_draining(),
         "in_flight": replica.in_flight(),
         "requests": replica.picked(),
         "waiting": readout.map(|(readout, _)| readout.waiting),

@@ -1,7 +1,7 @@
 //! `pointsman serve`: read the configuration, open the listeners, run until told to stop.
 
 use super::shutdown::Signals;
-use crate::admin::Admin;
+use crate::admin::{Admin, Doors};
 use crate::admission::pump::Pump;
 use crate::config::checked::{Config, Log, LogFormat};
 use crate::config::{self};
@@ -11,14 +11,16 @@ use crate::fleet::draining::Draining;
 use crate::fleet::health::Watcher;
 use crate::fleet::model::LiveFleet;
 use crate::fleet::reload::{Reloader, Triggers};
+use crate::fleet::watchdog::Watchdog;
 use crate::gateway::Gateway;
+use crate::gateway::connections::{Connections, Guarded};
 use crate::residency::reconcile::Reconciler;
 use crate::telemetry::{AccessLog, Telemetry};
 use arc_swap::ArcSwap;
 use clap::Args;
 use pingora::apps::HttpServerOptions;
 use pingora::listeners::TcpSocketOptions;
-use pingora::proxy::http_proxy_service_with_name;
+use pingora::proxy::http_proxy;
 use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server};
 use pingora::services::background::background_service;
@@ -78,22 +80,33 @@ pub fn serve(config: Config, file: Option<PathBuf>) -> Result<(), Box<dyn std::e
     server.bootstrap();
 
     let draining = Draining::default();
-    let gateway = Gateway::new(fleet.clone(), engines.clone(), telemetry.clone(), draining.clone());
-    let mut proxy = http_proxy_service_with_name(&server.configuration, gateway, "gateway");
-    if let Some(app) = proxy.app_logic_mut() {
-        let mut options = HttpServerOptions::default();
-        options.h2c = true;
-        app.server_options = Some(options);
-    }
+    let connections = Arc::new(Connections::default());
+    let gateway =
+        Gateway::new(fleet.clone(), engines.clone(), telemetry.clone(), draining.clone(), connections.clone());
+    let mut app = http_proxy(&server.configuration, gateway);
+    let mut options = HttpServerOptions::default();
+    options.h2c = true;
+    app.server_options = Some(options);
+    let guarded = Guarded::new(app, connections.clone(), fleet.clone());
+    let mut proxy = Service::new("gateway".to_owned(), guarded);
     // Kept open until the server has its own: a port chosen by the kernel stays ours in between.
     let mut reserved = Vec::new();
+    let mut doors = Vec::new();
     for address in &config.server.listen {
         let (address, socket) = listen(&mut proxy, *address)?;
         tracing::info!("listening on http://{address}");
+        doors.push(address);
         reserved.push(socket);
     }
-    let mut admin =
-        Service::new("admin".to_owned(), Admin::new(fleet.clone(), telemetry, draining.clone(), reloader.clone()));
+    let admin = Admin {
+        fleet: fleet.clone(),
+        telemetry,
+        draining: draining.clone(),
+        reloader: reloader.clone(),
+        connections,
+        doors: Doors::new(doors),
+    };
+    let mut admin = Service::new("admin".to_owned(), admin);
     admin.threads = Some(1);
     let (address, socket) = listen(&mut admin, config.server.admin_listen)?;
     tracing::info!("admin on http://{address}");
@@ -103,6 +116,7 @@ pub fn serve(config: Config, file: Option<PathBuf>) -> Result<(), Box<dyn std::e
     server.add_service(admin);
     server.add_service(background_service("reload", Triggers(reloader)));
     server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines.clone())));
+    server.add_service(background_service("watchdog", Watchdog::new(fleet.clone())));
     server.add_service(background_service("pump", Pump::new(fleet.clone())));
     server.add_service(background_service("reconciler", Reconciler::new(fleet.clone(), engines)));
     server.run(RunArgs { shutdown_signal: Box::new(Signals { fleet, draining }) });

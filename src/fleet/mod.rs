@@ -5,6 +5,7 @@
 
 pub mod adapter;
 pub mod breaker;
+pub mod call;
 pub mod clock;
 pub mod discovery;
 pub mod draining;
@@ -17,6 +18,7 @@ pub mod replica;
 pub mod retry_budget;
 pub mod session_table;
 pub mod snapshot;
+pub mod watchdog;
 
 pub use lease::Lease;
 pub use model::{Member, Model, OnDemand, Target};

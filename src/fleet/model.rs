@@ -1,6 +1,7 @@
 //! A base model, its members in their pools, and the memory its decisions share.
 
 use super::adapter::Adapter;
+use super::clock::now_ms;
 use super::retry_budget::RetryBudget;
 use super::session_table::SessionTable;
 use super::snapshot::{Candidate, Snapshot};
@@ -90,6 +91,10 @@ impl Model {
             (kept.replica.engine.kind() == model.engine).then(|| kept.replica.clone())
         };
         let members: Vec<_> = model.pools.iter().flat_map(|pool| members_of(pool, model.engine, keep)).collect();
+        if let Some(previous) = previous {
+            let is_old = |new: &&Member| previous.members.iter().any(|old| Arc::ptr_eq(&old.replica, &new.replica));
+            members.iter().filter(|new| !is_old(new)).for_each(|new| new.replica.set_fresh(now_ms()));
+        }
         let same_members = |previous: &&Arc<Self>| {
             previous.members.iter().map(|member| &member.replica.name).eq(members.iter().map(|m| &m.replica.name))
         };
@@ -120,11 +125,14 @@ impl Model {
     /// All members at this instant. `blocks` are the request's prefix blocks (empty where its profile has no use for
     /// them), `tried` the members that this request was already sent to.
     pub fn snapshot(&self, blocks: &[u64], tried: &[usize], now_ms: u64) -> Snapshot {
+        let drained = |member: &Member| member.replica.is_draining();
+        let all_drain = self.members.iter().all(drained);
         let mut snapshot = Snapshot {
             candidates: self
                 .members
                 .iter()
                 .enumerate()
+                .filter(|(_, member)| all_drain || !drained(member))
                 .map(|(index, member)| Candidate {
                     priority: member.priority,
                     weight: member.weight,
@@ -133,6 +141,7 @@ impl Model {
                 })
                 .collect(),
         };
+        snapshot.start_slowly(self.thresholds.target_waiting);
         for holders in self.prefixes.holders(blocks) {
             for candidate in &mut snapshot.candidates {
                 if prefix_index::bit(candidate.member).is_some_and(|bit| holders & bit != 0) {

@@ -4,6 +4,7 @@
 //! at a failure, and when its task panics.
 
 use super::breaker::Breaker;
+use super::call::Calls;
 use super::clock::to_ms;
 use super::snapshot::{BreakerView, Candidate};
 use crate::config::checked::Health;
@@ -18,6 +19,9 @@ use tokio::sync::Notify;
 
 /// Weight of a new sample in the moving average of first-token times: about the last ten requests count.
 const FIRST_TOKEN_ALPHA: f64 = 0.2;
+
+/// What a replica that has just come gets of its usual work. Guess: enough to warm it up.
+const FRESH_SHARE: f64 = 0.1;
 
 /// One engine process.
 #[derive(Debug)]
@@ -36,6 +40,18 @@ pub struct Replica {
     pub breaker: Breaker,
     /// Where the host name leads; kept fresh by discovery.
     address: ArcSwapOption<SocketAddr>,
+    /// Tries under way.
+    pub calls: Calls,
+    /// When a byte last came from it, or a counter of its moved, process clock.
+    progress_ms: AtomicU64,
+    /// A hash of its last read-out: a change is a sign of life.
+    signs: AtomicU64,
+    /// It hangs.
+    stalled: AtomicBool,
+    /// An operator takes it out: no new requests.
+    draining: AtomicBool,
+    /// When it came or came back, process clock; 0 when it was there from the start.
+    fresh_since_ms: AtomicU64,
     /// The last health probe's view; true until a probe says otherwise.
     reachable: AtomicBool,
     /// llama.cpp's ids of the adapters, by our names.
@@ -70,6 +86,12 @@ impl Replica {
             engine: Engine::new(engine),
             breaker: Breaker::default(),
             address: ArcSwapOption::from_pointee(host.parse().ok().map(|ip| SocketAddr::new(ip, port))),
+            calls: Calls::default(),
+            progress_ms: AtomicU64::new(0),
+            signs: AtomicU64::new(0),
+            stalled: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            fresh_since_ms: AtomicU64::new(0),
             reachable: AtomicBool::new(true),
             adapter_ids: ArcSwap::default(),
             in_flight: AtomicU32::new(0),
@@ -100,6 +122,7 @@ impl Replica {
     pub fn set_reachable(&self, reachable: bool, now_ms: u64) {
         let before = self.reachable.swap(reachable, Ordering::Relaxed);
         if reachable && !before {
+            self.set_fresh(now_ms);
             self.breaker.end_rest(now_ms);
         }
     }
@@ -111,7 +134,60 @@ impl Replica {
 
     /// The breaker, and tripped as well while probes do not reach it.
     pub fn breaker_view(&self, now_ms: u64) -> BreakerView {
-        if self.reachable.load(Ordering::Relaxed) { self.breaker.view(now_ms) } else { BreakerView::Tripped }
+        if self.is_reachable() && !self.stalled.load(Ordering::Relaxed) {
+            self.breaker.view(now_ms)
+        } else {
+            BreakerView::Tripped
+        }
+    }
+
+    /// It sent a byte, or something moved in its metrics.
+    pub fn progressed(&self, now_ms: u64) {
+        self.progress_ms.store(now_ms, Ordering::Relaxed);
+        if self.stalled.load(Ordering::Relaxed) && self.stalled.swap(false, Ordering::Relaxed) {
+            self.set_fresh(now_ms);
+            tracing::info!(replica = %self.name, "the replica works again");
+        }
+    }
+
+    /// How long it has shown no sign of work, milliseconds.
+    pub fn idle_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.progress_ms.load(Ordering::Relaxed))
+    }
+
+    /// It hangs: tripped until it shows a sign of work. Says whether that is new.
+    pub fn set_stalled(&self) -> bool {
+        !self.stalled.swap(true, Ordering::Relaxed)
+    }
+
+    /// It hangs.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
+    }
+
+    /// An operator takes it out, or lets it in again.
+    pub fn set_draining(&self, draining: bool) {
+        self.draining.store(draining, Ordering::Relaxed);
+    }
+
+    /// An operator takes it out: no new requests.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// It has just come, or come back.
+    pub fn set_fresh(&self, now_ms: u64) {
+        self.fresh_since_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Which share of its usual work it should get: rises from [`FRESH_SHARE`] to 1 over `slow_start`.
+    fn share(&self, slow_start: Duration, now_ms: u64) -> f64 {
+        let since = self.fresh_since_ms.load(Ordering::Relaxed);
+        if since == 0 || slow_start.is_zero() {
+            return 1.0;
+        }
+        let passed = now_ms.saturating_sub(since) as f64 / to_ms(slow_start).max(1) as f64;
+        (FRESH_SHARE + (1.0 - FRESH_SHARE) * passed).min(1.0)
     }
 
     /// llama.cpp's id of an adapter there, if it has it.
@@ -149,6 +225,9 @@ impl Replica {
     /// Take a read-out over. `in_flight_then` is our in-flight count when it was asked for.
     pub fn set_readout(&self, readout: &Readout, in_flight_then: u32, now_ms: u64) {
         self.readout.store(LastReadout::of(readout).pack(), Ordering::Relaxed);
+        if self.signs.swap(signs_of(readout), Ordering::Relaxed) != signs_of(readout) {
+            self.progressed(now_ms);
+        }
         let seats = LastReadout::of(readout).seats(self.seats.load(Ordering::Relaxed));
         self.seats.store(seats, Ordering::Relaxed);
         self.start_time.store(readout.start_time.unwrap_or(0.0).to_bits(), Ordering::Relaxed);
@@ -210,6 +289,7 @@ impl Replica {
             identity: self.identity,
             priority: 0,
             weight: 1.0,
+            share: self.share(health.slow_start, now_ms),
             waiting: load.waiting,
             running: load.running,
             in_flight: f64::from(in_flight),
@@ -221,6 +301,22 @@ impl Replica {
             tried: false,
         }
     }
+}
+
+/// A hash of everything in a read-out that moves while an engine works. The KV cache's use is among it: it grows while a long
+/// prompt is read and no token is counted yet.
+fn signs_of(readout: &Readout) -> u64 {
+    let values = [
+        readout.waiting,
+        readout.running,
+        readout.kv,
+        readout.generated_tokens,
+        readout.prompt_tokens,
+        readout.start_time,
+    ];
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    values.iter().for_each(|value| hash.update(&value.unwrap_or(-1.0).to_bits().to_le_bytes()));
+    hash.digest()
 }
 
 /// What is kept of a read-out.

@@ -41,6 +41,8 @@ pub struct Candidate {
     pub priority: u32,
     /// Its configured weight, above 0.
     pub weight: f64,
+    /// Which share of its usual work it should get now, above 0, 1 in the common case: less while it is fresh.
+    pub share: f64,
     /// Requests that wait in the engine, as of the last read-out, corrected by our own picks and completions since.
     pub waiting: f64,
     /// Requests that run in the engine, as of the last read-out; 0 when unknown.
@@ -53,7 +55,7 @@ pub struct Candidate {
     pub breaker: BreakerView,
     /// The state of the request's adapter there; `Absent` when the request has none.
     pub adapter: AdapterView,
-    /// Adapter slots that are free or hold an idle adapter that may be evicted.
+    /// Adapter slots that hold nothing and are promised to nobody.
     pub free_slots: usize,
     /// Leading prefix blocks of the request that this replica has probably cached.
     pub prefix_blocks: u32,
@@ -65,6 +67,21 @@ impl Candidate {
     /// How full the replica is: `max(waiting / target_waiting, kv / kv_ceiling)`, 1.0 = full (design.md, "Admission").
     pub fn saturation(&self, thresholds: &Thresholds) -> f64 {
         (self.waiting / thresholds.target_waiting).max(self.kv / thresholds.kv_ceiling)
+    }
+}
+
+impl Snapshot {
+    /// A fresh replica looks fuller than it is, so that the others, warm as they are, get most of the work: its weight
+    /// shrinks and up to nine tenths of a full queue are added. It never looks full for that. Where all are fresh there is
+    /// nobody to take the work off them.
+    pub fn start_slowly(&mut self, target_waiting: f64) {
+        if self.candidates.iter().all(|candidate| candidate.share < 1.0 || candidate.breaker == BreakerView::Tripped) {
+            return;
+        }
+        for candidate in self.candidates.iter_mut().filter(|candidate| candidate.share < 1.0) {
+            candidate.weight *= candidate.share;
+            candidate.waiting += (1.0 - candidate.share) * target_waiting;
+        }
     }
 }
 

@@ -41,6 +41,9 @@ impl Answer {
     /// A piece of its body passes.
     pub(super) fn passes(&mut self, piece: Option<&Bytes>, last: bool, attempt: &Attempt) {
         if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
+            if let Some(call) = &attempt.call {
+                call.byte_passed();
+            }
             self.text.feed(piece);
             self.seen = self.text.seen();
             if self.first_token.is_none() && self.seen.first_token {

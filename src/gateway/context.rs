@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::buffered::Held;
 use super::error_response::Failure;
 use crate::admission::Permit;
+use crate::fleet::call::InCall;
 use crate::fleet::draining::Running;
 use crate::fleet::{Fleet, Lease, Model, Target};
 use crate::request::{Endpoint, ErrorDialect, PrefixBlocks, Wanted};
@@ -111,6 +112,8 @@ pub(super) struct Attempt {
     pub(super) body: Bytes,
     /// When it was handed to Pingora.
     pub(super) sent: Option<Instant>,
+    /// Watched from then on.
+    pub(super) call: Option<InCall>,
 }
 
 impl Context {

@@ -43,7 +43,7 @@ impl Context {
         let body = job.body_for(lease.replica()).map_err(Stop::Failure)?;
         self.adapter_use = self.adapter_use.max(adapter_use);
         self.adapter_wait += waited;
-        self.attempt = Some(Attempt { member, lease, seat, body, sent: None });
+        self.attempt = Some(Attempt { member, lease, seat, body, sent: None, call: None });
         Ok(())
     }
 }

@@ -105,6 +105,8 @@ pub enum Failure {
     ReplicaTimedOut {
         /// The last replica tried.
         replica: Arc<str>,
+        /// Which limit it passed.
+        which: &'static str,
     },
     /// The replica was lost in the middle of its answer.
     ReplicaLost {
@@ -242,7 +244,7 @@ impl Failure {
             }
             Self::NoReplica { model } => format!("no replica of `{model}` can take the request").into(),
             Self::ReplicaFailed { replica, reason } => format!("replica {replica} failed: {reason}").into(),
-            Self::ReplicaTimedOut { replica } => format!("replica {replica} did not answer in time").into(),
+            Self::ReplicaTimedOut { replica, which } => format!("replica {replica}: {which}").into(),
             Self::ReplicaLost { replica } => format!("replica {replica} was lost in the middle of its answer").into(),
             Self::Internal => "an internal error; the log has it under this request id".into(),
         }

@@ -8,6 +8,7 @@ mod adapter;
 mod admit;
 mod answer;
 pub mod buffered;
+pub mod connections;
 mod context;
 mod dispatch;
 pub mod error_response;
@@ -19,6 +20,7 @@ mod respond;
 mod retry;
 mod service;
 mod upstream_request;
+mod upstream_socket;
 mod while_connected;
 
 use crate::engine::client::Client;
@@ -26,6 +28,7 @@ use crate::fleet::draining::Draining;
 use crate::fleet::model::LiveFleet;
 use crate::telemetry::Telemetry;
 use buffered::Buffered;
+use connections::Connections;
 use std::sync::Arc;
 
 /// The data path.
@@ -35,11 +38,18 @@ pub struct Gateway {
     telemetry: Arc<Telemetry>,
     draining: Draining,
     buffered: Buffered,
+    connections: Arc<Connections>,
 }
 
 impl Gateway {
     /// Over this fleet.
-    pub fn new(fleet: LiveFleet, engines: Client, telemetry: Arc<Telemetry>, draining: Draining) -> Self {
-        Self { fleet, engines, telemetry, draining, buffered: Buffered::default() }
+    pub fn new(
+        fleet: LiveFleet,
+        engines: Client,
+        telemetry: Arc<Telemetry>,
+        draining: Draining,
+        connections: Arc<Connections>,
+    ) -> Self {
+        Self { fleet, engines, telemetry, draining, buffered: Buffered::default(), connections }
     }
 }

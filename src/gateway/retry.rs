@@ -6,6 +6,7 @@
 use super::context::Context;
 use super::error_response::Failure;
 use crate::fleet::breaker::Severity;
+use crate::fleet::call::Broken;
 use crate::fleet::clock::now_ms;
 use crate::fleet::snapshot::BreakerView;
 use pingora::{Error, ErrorSource, ErrorType};
@@ -21,7 +22,9 @@ pub(super) enum Fault {
     /// The connection broke before the answer was complete.
     Broken,
     /// It was silent for too long.
-    TimedOut,
+    TimedOut(&'static str),
+    /// It hangs, and this request had to leave it.
+    Stalled,
     /// It answered 502, 503 or 504, or 500 while its health check says that it is dead.
     Status(u16),
 }
@@ -40,7 +43,7 @@ impl Fault {
             | ErrorType::ConnectProxyFailure
             | ErrorType::SocketError
             | ErrorType::BindError => Self::Unreachable,
-            ErrorType::ReadTimedout | ErrorType::WriteTimedout => Self::TimedOut,
+            ErrorType::ReadTimedout | ErrorType::WriteTimedout => Self::TimedOut("no answer in time"),
             ErrorType::HTTPStatus(status) => Self::Status(*status),
             _ => Self::Broken,
         })
@@ -49,14 +52,14 @@ impl Fault {
     /// How much it weighs for the breaker.
     pub(super) fn severity(&self) -> Severity {
         match self {
-            Self::Refused | Self::Status(500) => Severity::Dead,
+            Self::Refused | Self::Stalled | Self::Status(500) => Severity::Dead,
             _ => Severity::Suspect,
         }
     }
 
     /// A silent replica may still be at work on the request: sending it to another one would do the work twice.
     fn may_retry(&self) -> bool {
-        !matches!(self, Self::TimedOut)
+        !matches!(self, Self::TimedOut(_))
     }
 
     fn reason(&self) -> Cow<'static, str> {
@@ -64,7 +67,8 @@ impl Fault {
             Self::Refused => "connection refused".into(),
             Self::Unreachable => "no connection".into(),
             Self::Broken => "the connection broke".into(),
-            Self::TimedOut => "no answer in time".into(),
+            Self::TimedOut(which) => (*which).into(),
+            Self::Stalled => "it hangs".into(),
             Self::Status(status) => format!("it answered {status}").into(),
         }
     }
@@ -86,8 +90,8 @@ impl Context {
         }
         let name = replica.name.clone();
         self.failure = Some(match fault {
+            Fault::TimedOut(which) => Failure::ReplicaTimedOut { replica: name, which },
             _ if answer_started => Failure::ReplicaLost { replica: name },
-            Fault::TimedOut => Failure::ReplicaTimedOut { replica: name },
             _ => Failure::ReplicaFailed { replica: name, reason: fault.reason() },
         });
         self.tried.push(attempt.member);
@@ -100,6 +104,16 @@ impl Context {
             return false;
         }
         !answer_started && fault.may_retry() && self.take_retry()
+    }
+
+    /// The watchdog broke the attempt off: why.
+    pub(super) fn broken_off(&self) -> Option<Fault> {
+        Some(match self.attempt.as_ref()?.call.as_ref()?.call().broken()? {
+            Broken::FirstByte => Fault::TimedOut("no first byte within timeouts.first_byte"),
+            Broken::BetweenBytes => Fault::TimedOut("no further byte within timeouts.between_bytes"),
+            Broken::Total => Fault::TimedOut("not complete within timeouts.total"),
+            Broken::Stalled => Fault::Stalled,
+        })
     }
 
     /// A reused connection broke before a byte came: once a request this is taken for the engine's idle time-out.

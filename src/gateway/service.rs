@@ -6,13 +6,15 @@ use super::context::{Attempt, Context};
 use super::dispatch::Stop;
 use super::error_response::Failure;
 use super::retry::Fault;
-use super::{accept, upstream_request};
+use super::{accept, upstream_request, upstream_socket};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::Digest;
 use pingora::proxy::{FailToProxy, ProxyHttp, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 #[async_trait]
@@ -25,6 +27,11 @@ impl ProxyHttp for Gateway {
 
     /// No response compression: a stream must not be held back to be packed.
     fn init_downstream_modules(&self, _modules: &mut pingora::modules::http::HttpModules) {}
+
+    async fn early_request_filter(&self, session: &mut Session, _ctx: &mut Context) -> Result<()> {
+        self.connections.header_came(session.client_addr());
+        Ok(())
+    }
 
     async fn request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
         accept::accept(self, session, ctx).await
@@ -49,11 +56,13 @@ impl ProxyHttp for Gateway {
             Some(attempt) if attempt.sent.is_none() => Ok(()),
             _ => ctx.dispatch(session.as_downstream_mut()).await,
         };
-        let peer = match (dispatched, &mut ctx.attempt) {
-            (Ok(()), Some(attempt)) => upstream_request::peer(attempt, &self.fleet.load().config.timeouts),
-            (Ok(()), None) => Err(Failure::Internal),
-            (Err(Stop::Failure(failure)), _) => Err(failure),
-            (Err(Stop::ClientGone(error)), _) => return Err(error),
+        let peer = match (dispatched, &mut ctx.attempt, &ctx.job) {
+            (Ok(()), Some(attempt), Some(job)) => {
+                upstream_request::peer(attempt, &job.wanted, &job.fleet.config.timeouts)
+            }
+            (Ok(()), ..) => Err(Failure::Internal),
+            (Err(Stop::Failure(failure)), ..) => Err(failure),
+            (Err(Stop::ClientGone(error)), ..) => return Err(error),
         };
         peer.map_err(|failure| {
             let status = failure.status().as_u16();
@@ -61,6 +70,22 @@ impl ProxyHttp for Gateway {
             ctx.failure.get_or_insert(failure);
             Error::explain(ErrorType::HTTPStatus(status), "no replica was chosen")
         })
+    }
+
+    async fn connected_to_upstream(
+        &self,
+        _session: &mut Session,
+        _reused: bool,
+        _peer: &HttpPeer,
+        socket: RawFd,
+        _digest: Option<&Digest>,
+        ctx: &mut Context,
+    ) -> Result<()> {
+        let call = ctx.attempt.as_ref().and_then(|attempt| attempt.call.as_ref());
+        if let (Some(call), Some(socket)) = (call, upstream_socket::second_handle(socket)) {
+            call.call().runs_over(socket);
+        }
+        Ok(())
     }
 
     async fn upstream_request_filter(
@@ -148,7 +173,8 @@ impl ProxyHttp for Gateway {
             return error;
         }
         let started = session.response_written().is_some();
-        let retry = Fault::of(&error).is_some_and(|fault| {
+        let fault = ctx.broken_off().or_else(|| Fault::of(&error));
+        let retry = fault.is_some_and(|fault| {
             // The engine closed an idle connection just as we used it: no sign of trouble. The replica may be tried again.
             let stale = client_reused && !started && fault == Fault::Broken && ctx.forgive_stale_connection();
             stale || ctx.attempt_failed(&fault, started)

@@ -3,16 +3,31 @@
 use super::context::{Attempt, Context};
 use super::error_response::Failure;
 use crate::config::checked::Timeouts;
+use crate::fleet::call::{InCall, Limits};
+use crate::request::Wanted;
 use http::header::{CONTENT_LENGTH, EXPECT, FORWARDED, HOST, TRANSFER_ENCODING};
 use pingora::http::RequestHeader;
 use pingora::proxy::Session;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Result, protocols::l4::socket::SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// The attempt's replica as Pingora's peer: it is sent now.
-pub(super) fn peer(attempt: &mut Attempt, timeouts: &Timeouts) -> std::result::Result<Box<HttpPeer>, Failure> {
+/// How much later than the watchdog Pingora would end a silent read.
+const BACKSTOP: Duration = Duration::from_secs(5);
+
+/// The attempt's replica as Pingora's peer: it is sent now, and watched from now on.
+pub(super) fn peer(
+    attempt: &mut Attempt,
+    wanted: &Wanted,
+    timeouts: &Timeouts,
+) -> std::result::Result<Box<HttpPeer>, Failure> {
     attempt.sent = Some(Instant::now());
+    let limits = Limits {
+        first_byte: timeouts.first_byte,
+        between_bytes: timeouts.between_bytes,
+        total: timeouts.total.filter(|_| !wanted.stream),
+    };
+    attempt.call = Some(InCall::begin(attempt.lease.replica(), limits));
     let replica = attempt.lease.replica();
     let Some(address) = replica.address() else {
         return Err(Failure::ReplicaFailed {
@@ -23,7 +38,8 @@ pub(super) fn peer(attempt: &mut Attempt, timeouts: &Timeouts) -> std::result::R
     let mut peer = HttpPeer::new(address, false, String::new());
     peer.options.connection_timeout = Some(timeouts.connect);
     peer.options.total_connection_timeout = Some(timeouts.connect);
-    peer.options.read_timeout = Some(timeouts.first_byte.max(timeouts.between_bytes));
+    // The watchdog keeps the time; this is only its backstop.
+    peer.options.read_timeout = Some(timeouts.first_byte.max(timeouts.between_bytes) + BACKSTOP);
     peer.options.write_timeout = Some(timeouts.between_bytes);
     peer.options.idle_timeout = Some(timeouts.upstream_idle);
     Ok(Box::new(peer))

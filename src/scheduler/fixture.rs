@@ -14,6 +14,7 @@ pub(crate) fn candidate(member: usize) -> Candidate {
         identity: 1000 + member as u64,
         priority: 0,
         weight: 1.0,
+        share: 1.0,
         waiting: 0.0,
         running: 0.0,
         in_flight: 0.0,

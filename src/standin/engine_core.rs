@@ -125,6 +125,11 @@ impl Core {
         }
     }
 
+    /// Whether it was ended as by SIGKILL: nothing is said any more.
+    pub(super) fn is_killed(&self) -> bool {
+        *self.phase.borrow() == Phase::Killed
+    }
+
     /// Whether the engine core is dead, by accident or on order.
     pub(super) fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire) || self.misbehaves() == Misbehaviour::DeadCore

@@ -105,14 +105,30 @@ impl Job {
     async fn whole(self) -> Result<Response<Body>, Refusal> {
         let mut seat = self.prefill().await?;
         let (mut tokens, mut end) = self.outlook();
-        let time = self.core.options.tokens_per_second.map_or(Duration::ZERO, |rate| span(tokens, rate));
-        if !self.core.pause(time).await {
-            (tokens, end) = (0, Some(Finish::Abort));
+        if !self.generate(tokens).await {
+            (tokens, end) = (0, (!self.core.is_killed()).then_some(Finish::Abort));
         }
         let Some(finish) = end else { return self.die().await };
         seat.hold(tokens);
-        self.count(tokens, finish);
+        self.count_end(finish);
         Ok(ok(&self.answer.whole(tokens, finish)))
+    }
+
+    /// Take the time that the tokens take, and count each when it is due; false if the stand-in stops first.
+    async fn generate(&self, tokens: u64) -> bool {
+        let Some(rate) = self.core.options.tokens_per_second else {
+            self.core.counters.generated_tokens.fetch_add(tokens, Ordering::Relaxed);
+            return true;
+        };
+        let since = Instant::now();
+        for token in 1..=tokens {
+            let due = since + span(token, rate);
+            if !self.core.pause(due.saturating_duration_since(Instant::now())).await {
+                return false;
+            }
+            self.core.counters.generated_tokens.fetch_add(1, Ordering::Relaxed);
+        }
+        true
     }
 
     /// How many tokens will come, and how it ends: `None` means by a reset.
@@ -129,11 +145,6 @@ impl Job {
     async fn die<T>(&self) -> T {
         self.wire.cut();
         std::future::pending().await
-    }
-
-    fn count(&self, tokens: u64, finish: Finish) {
-        self.core.counters.generated_tokens.fetch_add(tokens, Ordering::Relaxed);
-        self.count_end(finish);
     }
 
     /// vLLM does not count aborts.
@@ -214,7 +225,7 @@ impl Talk {
             _ => {}
         }
         if !self.due().await {
-            return self.end(Finish::Abort);
+            return if self.job.core.is_killed() { self.job.die().await } else { self.end(Finish::Abort) };
         }
         let event = self.job.answer.token(self.sent);
         self.note_token();

@@ -33,6 +33,7 @@ pub struct Metrics {
     usable: GaugeVec,
     readout_age: GaugeVec,
     failures: IntCounterVec,
+    connections: Gauge,
     queue_wait: HistogramVec,
     queue_depth: GaugeVec,
     queue_bytes: GaugeVec,
@@ -64,6 +65,8 @@ impl Metrics {
             Ok(metric)
         };
         let gauge = |name: &str, help: &str| model_gauge(name, help, &["model", "pool", "replica"]);
+        let connections = Gauge::new("pointsman_connections", "Client connections open now.")?;
+        registry.register(Box::new(connections.clone()))?;
         let reload_success =
             Gauge::new("pointsman_reload_success_timestamp_seconds", "When a reload last took a good file.")?;
         registry.register(Box::new(reload_success.clone()))?;
@@ -85,6 +88,7 @@ impl Metrics {
                 "Requests that Pointsman answered with an error of its own.",
                 &["model", "code"],
             )?,
+            connections,
             queue_wait: seconds("pointsman_queue_wait_seconds", "Waited to be let in.")?,
             queue_depth: model_gauge(
                 "pointsman_queue_depth",
@@ -149,7 +153,8 @@ impl Metrics {
     ///
     /// # Errors
     /// A metric that cannot be written as text.
-    pub fn text(&self, fleet: &Fleet) -> Result<Vec<u8>> {
+    pub fn text(&self, fleet: &Fleet, connections: usize) -> Result<Vec<u8>> {
+        self.connections.set(connections as f64);
         self.read_fleet(fleet);
         self.residency.read(fleet);
         let mut text = Vec::new();

@@ -13,10 +13,7 @@ mod harness;
 
 mod overload;
 
-use harness::{CHAT, Pointsman, eventually};
-use http_body_util::{BodyExt, Full};
-use hyper_util::client::legacy::Client as Http;
-use hyper_util::rt::TokioExecutor;
+use harness::{Answer, CHAT, Pointsman, eventually};
 use pointsman::engine::client::CallError;
 use pointsman::standin::{Options, StandIn};
 use serde_json::{Value, json};
@@ -49,25 +46,15 @@ fn ask(tokens: u32) -> Value {
     json!({ "model": "base", "max_tokens": tokens, "ignore_eos": true, "messages": [{ "role": "user", "content": "Hello" }] })
 }
 
-/// What a request with headers got: status, headers, body.
-async fn send(pointsman: &Pointsman, headers: &[(&str, &str)], body: Value) -> (u16, http::HeaderMap, String) {
-    let url = format!("http://{}{CHAT}", pointsman.clients);
-    let mut request = http::Request::post(url).header("content-type", "application/json");
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request.body(Full::new(bytes::Bytes::from(body.to_string()))).unwrap();
-    let client = Http::builder(TokioExecutor::new()).build_http::<Full<bytes::Bytes>>();
-    let (head, body) = client.request(request).await.unwrap().into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
-    (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
+async fn send(pointsman: &Pointsman, headers: &[(&str, &str)], body: Value) -> Answer {
+    pointsman.send(headers, body).await.unwrap()
 }
 
 fn spawn(
     pointsman: &Arc<Pointsman>,
     headers: &'static [(&'static str, &'static str)],
     body: Value,
-) -> tokio::task::JoinHandle<(u16, http::HeaderMap, String)> {
+) -> tokio::task::JoinHandle<Answer> {
     let pointsman = pointsman.clone();
     tokio::spawn(async move { send(&pointsman, headers, body).await })
 }

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client as Http;
+use hyper_util::rt::TokioExecutor;
 use pointsman::engine::client::{CallError, Client};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -77,6 +80,26 @@ impl Drop for Pointsman {
                 eprintln!("pointsman: {line}");
             }
         }
+    }
+}
+
+/// An answer: status, headers, body.
+pub(crate) type Answer = (u16, http::HeaderMap, String);
+
+impl Pointsman {
+    /// A chat request with headers, on a connection of its own. After a stream that ended with an error event Pointsman
+    /// closes the connection, which a client that reuses it at once could take for a failure.
+    pub(crate) async fn send(&self, headers: &[(&str, &str)], body: Value) -> Result<Answer, String> {
+        let url = format!("http://{}{CHAT}", self.clients);
+        let mut request = http::Request::post(url).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(bytes::Bytes::from(body.to_string()))).unwrap();
+        let client = Http::builder(TokioExecutor::new()).build_http::<Full<bytes::Bytes>>();
+        let (head, body) = client.request(request).await.map_err(|error| format!("{error:?}"))?.into_parts();
+        let body = body.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
+        Ok((head.status.as_u16(), head.headers, String::from_utf8_lossy(&body).into_owned()))
     }
 }
 
