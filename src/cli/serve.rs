@@ -116,7 +116,7 @@ pub fn serve(config: Config, file: Option<PathBuf>) -> Result<(), Box<dyn std::e
     server.add_service(admin);
     server.add_service(background_service("reload", Triggers(reloader)));
     server.add_service(background_service("watcher", Watcher::new(fleet.clone(), engines.clone())));
-    server.add_service(background_service("watchdog", Watchdog::new(fleet.clone())));
+    server.add_service(background_service("watchdog", Watchdog::new(fleet.clone(), engines.clone())));
     server.add_service(background_service("pump", Pump::new(fleet.clone())));
     server.add_service(background_service("reconciler", Reconciler::new(fleet.clone(), engines)));
     server.run(RunArgs { shutdown_signal: Box::new(Signals { fleet, draining }) });

@@ -79,6 +79,12 @@ impl Engine {
         client.get(address, "/health").await.map(drop)
     }
 
+    /// `Ok` when it generates one token: its core works. Health alone does not tell.
+    pub async fn generates(&self, client: &Client, address: &str, model: &str) -> Result<(), CallError> {
+        let body = serde_json::json!({ "model": model, "prompt": "1", "max_tokens": 1 });
+        client.post(address, "/v1/completions", body.to_string()).await.map(drop)
+    }
+
     /// Reads the load figures once.
     pub async fn readout(&self, client: &Client, address: &str) -> Result<Readout, CallError> {
         match self {

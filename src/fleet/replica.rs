@@ -224,10 +224,13 @@ impl Replica {
 
     /// Take a read-out over. `in_flight_then` is our in-flight count when it was asked for.
     pub fn set_readout(&self, readout: &Readout, in_flight_then: u32, now_ms: u64) {
-        self.readout.store(LastReadout::of(readout).pack(), Ordering::Relaxed);
-        if self.signs.swap(signs_of(readout), Ordering::Relaxed) != signs_of(readout) {
+        let counted = self.signs.swap(signs_of(readout), Ordering::Relaxed) != signs_of(readout);
+        // While a long prompt is read no token is counted yet, but the cache fills.
+        let filled = readout.kv.unwrap_or(0.0) > LastReadout::unpack(self.readout.load(Ordering::Relaxed)).kv + 1e-4;
+        if counted || filled {
             self.progressed(now_ms);
         }
+        self.readout.store(LastReadout::of(readout).pack(), Ordering::Relaxed);
         let seats = LastReadout::of(readout).seats(self.seats.load(Ordering::Relaxed));
         self.seats.store(seats, Ordering::Relaxed);
         self.start_time.store(readout.start_time.unwrap_or(0.0).to_bits(), Ordering::Relaxed);
@@ -303,17 +306,10 @@ impl Replica {
     }
 }
 
-/// A hash of everything in a read-out that moves while an engine works. The KV cache's use is among it: it grows while a long
-/// prompt is read and no token is counted yet.
+/// A hash of the counters in a read-out. The gauges are not among them: those fall when a call is given up, whether the
+/// engine works or not.
 fn signs_of(readout: &Readout) -> u64 {
-    let values = [
-        readout.waiting,
-        readout.running,
-        readout.kv,
-        readout.generated_tokens,
-        readout.prompt_tokens,
-        readout.start_time,
-    ];
+    let values = [readout.generated_tokens, readout.prompt_tokens, readout.start_time];
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
     values.iter().for_each(|value| hash.update(&value.unwrap_or(-1.0).to_bits().to_le_bytes()));
     hash.digest()

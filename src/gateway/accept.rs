@@ -113,7 +113,7 @@ fn job(
 }
 
 /// Whom the request means: its model, and the adapter named beside it.
-fn resolve(fleet: &Fleet, wanted: &Wanted) -> std::result::Result<Target, Failure> {
+pub(super) fn resolve(fleet: &Fleet, wanted: &Wanted) -> std::result::Result<Target, Failure> {
     let target = match &wanted.model {
         Some(name) => fleet.resolve(name.whole()).ok_or_else(|| Failure::UnknownModel(name.whole().to_owned()))?,
         None => fleet.default_model().cloned().ok_or(Failure::NoModel)?,

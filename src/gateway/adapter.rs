@@ -99,7 +99,7 @@ impl Job {
     pub(super) async fn settle(&self, choice: Choice, client: &mut ServerSession) -> Result<Placed, Stop> {
         match choice {
             Choice::Go(placed) => Ok(*placed),
-            Choice::Refused(refusal) => Err(Stop::Failure(self.refused(refusal))),
+            Choice::Refused(refusal) => Err(self.refused(refusal)),
             Choice::Wait { wait, lease, adapter_use } => {
                 let started = Instant::now();
                 let seat = self.await_seat(wait, adapter_use, client).await?;
@@ -119,21 +119,23 @@ impl Job {
         let limit = self.fleet.config.timeouts.adapter_wait;
         let ended = while_connected(client, tokio::time::timeout(limit, wait.end())).await.map_err(Stop::ClientGone)?;
         let adapter = || self.target.wire_name().to_owned();
-        Err(Stop::Failure(match ended {
+        Err(match ended {
             Ok(Some(Ok(seat))) => return Ok(seat),
             Ok(Some(Err(refusal))) => self.refused(refusal),
-            Ok(None) => Failure::UnknownModel(adapter()),
-            Err(_) if adapter_use == AdapterUse::NoSlot => Failure::AdapterCapacity { adapter: adapter(), limit },
-            Err(_) => Failure::AdapterTimedOut { adapter: adapter(), limit },
-        }))
+            Ok(None) => Stop::Outdated,
+            Err(_) if adapter_use == AdapterUse::NoSlot => {
+                Stop::Failure(Failure::AdapterCapacity { adapter: adapter(), limit })
+            }
+            Err(_) => Stop::Failure(Failure::AdapterTimedOut { adapter: adapter(), limit }),
+        })
     }
 
-    /// Why there is no adapter, for the client.
-    fn refused(&self, refusal: Refusal) -> Failure {
+    /// Why there is no adapter.
+    fn refused(&self, refusal: Refusal) -> Stop {
         let adapter = self.target.adapter().map_or_else(String::new, |adapter| adapter.name.clone());
         let retry_after = refusal.retry_at.map(|at| at.saturating_sub(clock::now()));
-        match refusal.reason {
-            Reason::Retired => Failure::UnknownModel(adapter),
+        Stop::Failure(match refusal.reason {
+            Reason::Retired => return Stop::Outdated,
             Reason::Quarantined => {
                 Failure::AdapterQuarantined { adapter, retry_after: retry_after.unwrap_or_default() }
             }
@@ -143,7 +145,7 @@ impl Job {
                 complaint: self.on_demand().and_then(|(on_demand, entry)| on_demand.ledger.complaint(entry.id)),
                 retry_after: retry_after.unwrap_or_default(),
             },
-        }
+        })
     }
 }
 

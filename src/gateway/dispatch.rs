@@ -1,5 +1,6 @@
 //! From a job to a replica: take the snapshot, ask the scheduler, claim the adapter, count the lease, write the body for it.
 
+use super::accept::resolve;
 use super::adapter::{Choice, Placed};
 use super::context::{Attempt, Context, Job};
 use super::error_response::Failure;
@@ -7,6 +8,7 @@ use super::while_connected::while_connected;
 use crate::engine::EngineKind;
 use crate::fleet::Replica;
 use crate::fleet::clock::now_ms;
+use crate::fleet::model::LiveFleet;
 use crate::fleet::snapshot::Snapshot;
 use crate::request::{AdapterFields, Splice};
 use crate::scheduler::{Decision, Request, Session, schedule};
@@ -28,17 +30,19 @@ pub(super) enum Stop {
     Failure(Failure),
     /// The client went while the request waited.
     ClientGone(Box<Error>),
+    /// A reload took the adapter away, perhaps for another revision of it.
+    Outdated,
 }
 
 impl Context {
     /// Choose a replica for the next try, wait for the adapter there if need be, and count the request.
-    pub(super) async fn dispatch(&mut self, client: &mut ServerSession) -> Result<(), Stop> {
+    pub(super) async fn dispatch(&mut self, live: &LiveFleet, client: &mut ServerSession) -> Result<(), Stop> {
+        let placed = match self.place(client).await {
+            Err(Stop::Outdated) if self.job.as_mut().is_some_and(|job| job.renew(live)) => self.place(client).await?,
+            placed => placed?,
+        };
         let Some(job) = &self.job else { return Err(Stop::Failure(Failure::Internal)) };
-        job.hold_unavailable(client).await?;
-        let choice = job.choose(&self.tried).map_err(Stop::Failure)?;
-        // It counts on a replica now, or waits for an adapter: either way it no longer stands in the door.
-        self.permit = None;
-        let Placed { member, lease, seat, adapter_use, waited } = job.settle(choice, client).await?;
+        let Placed { member, lease, seat, adapter_use, waited } = placed;
         job.remember(lease.replica().identity, member, now_ms());
         let body = job.body_for(lease.replica()).map_err(Stop::Failure)?;
         self.adapter_use = self.adapter_use.max(adapter_use);
@@ -46,9 +50,38 @@ impl Context {
         self.attempt = Some(Attempt { member, lease, seat, body, sent: None, call: None });
         Ok(())
     }
+
+    /// What the client is told.
+    pub(super) fn failure_of(&self, stop: Stop) -> Failure {
+        match stop {
+            Stop::Failure(failure) => failure,
+            Stop::ClientGone(_) => Failure::Internal,
+            Stop::Outdated => {
+                let name = self.job.as_ref().and_then(|job| job.target.adapter()).map(|adapter| adapter.name.clone());
+                Failure::UnknownModel(name.unwrap_or_default())
+            }
+        }
+    }
+
+    async fn place(&mut self, client: &mut ServerSession) -> Result<Placed, Stop> {
+        let Some(job) = &self.job else { return Err(Stop::Failure(Failure::Internal)) };
+        job.hold_unavailable(client).await?;
+        let choice = job.choose(&self.tried).map_err(Stop::Failure)?;
+        // It counts on a replica now, or waits for an adapter: either way it no longer stands in the door.
+        self.permit = None;
+        job.settle(choice, client).await
+    }
 }
 
 impl Job {
+    /// Look the names up again in the fleet that runs now. Says whether they mean something there.
+    fn renew(&mut self, live: &LiveFleet) -> bool {
+        let fleet = live.load_full();
+        let Ok(target) = resolve(&fleet, &self.wanted) else { return false };
+        (self.fleet, self.target) = (fleet, target);
+        true
+    }
+
     /// While no replica can be reached at all, as in a restart of the only one, wait for one to come back.
     async fn hold_unavailable(&self, client: &mut ServerSession) -> Result<(), Stop> {
         let reachable = || self.model().members.iter().any(|member| member.replica.is_reachable());

@@ -40,10 +40,11 @@ impl ProxyHttp for Gateway {
     /// The first choice of a replica. It is made here and not in `upstream_peer` because a failure here leaves the
     /// client's connection usable.
     async fn proxy_upstream_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
-        match ctx.dispatch(session.as_downstream_mut()).await {
+        match ctx.dispatch(&self.fleet, session.as_downstream_mut()).await {
             Ok(()) => Ok(true),
             Err(Stop::ClientGone(error)) => Err(error),
-            Err(Stop::Failure(failure)) => {
+            Err(stop) => {
+                let failure = ctx.failure_of(stop);
                 ctx.failure = Some(failure.clone());
                 self.answer_failure(session, ctx, &failure).await?;
                 Ok(false)
@@ -54,15 +55,15 @@ impl ProxyHttp for Gateway {
     async fn upstream_peer(&self, session: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
         let dispatched = match &ctx.attempt {
             Some(attempt) if attempt.sent.is_none() => Ok(()),
-            _ => ctx.dispatch(session.as_downstream_mut()).await,
+            _ => ctx.dispatch(&self.fleet, session.as_downstream_mut()).await,
         };
         let peer = match (dispatched, &mut ctx.attempt, &ctx.job) {
             (Ok(()), Some(attempt), Some(job)) => {
                 upstream_request::peer(attempt, &job.wanted, &job.fleet.config.timeouts)
             }
             (Ok(()), ..) => Err(Failure::Internal),
-            (Err(Stop::Failure(failure)), ..) => Err(failure),
             (Err(Stop::ClientGone(error)), ..) => return Err(error),
+            (Err(stop), ..) => Err(ctx.failure_of(stop)),
         };
         peer.map_err(|failure| {
             let status = failure.status().as_u16();
