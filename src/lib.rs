@@ -11,6 +11,8 @@
 //! - [`scheduler`]: pure: filters, weighted scorers, picker.
 //! - [`fleet`]: the replicas, how loaded they are, snapshots and leases.
 //! - [`residency`]: which adapter is on which replica.
+//! - [`admission`]: who may enter now, and who waits.
+//! - [`simulator`]: the same scheduler and table over simulated engines.
 //! - [`engine`]: what vLLM and llama.cpp speak.
 //! - [`telemetry`]: metrics and the access log.
 //! - [`admin`]: the operator's listener.
@@ -26,5 +28,6 @@ pub mod gateway;
 pub mod request;
 pub mod residency;
 pub mod scheduler;
+pub mod simulator;
 pub mod standin;
 pub mod telemetry;

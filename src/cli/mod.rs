@@ -5,6 +5,7 @@ pub mod demo;
 pub mod engine;
 pub mod serve;
 mod shutdown;
+pub mod simulate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Try it out: stand-in engines with Pointsman in front.
     Demo(demo::DemoArgs),
+    /// Compare policies over simulated engines, in virtual time.
+    Simulate(simulate::SimulateArgs),
     /// Run a stand-in engine.
     Engine(engine::Engine),
 }
@@ -36,6 +39,7 @@ impl Cli {
             Command::Serve(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Demo(args) => args.run(),
+            Command::Simulate(args) => args.run(),
             Command::Engine(engine) => engine.run(),
         }
     }

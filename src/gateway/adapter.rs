@@ -7,7 +7,7 @@ use super::error_response::Failure;
 use super::while_connected::while_connected;
 use crate::engine::client::Client;
 use crate::engine::vllm::Vllm;
-use crate::fleet::snapshot::{AdapterView, BreakerView, Candidate, Snapshot};
+use crate::fleet::snapshot::Snapshot;
 use crate::fleet::{Lease, OnDemand, clock};
 use crate::residency::ledger::{Desk, Entry};
 use crate::residency::seat::{Claim, Seat, Wait};
@@ -63,7 +63,7 @@ impl Job {
             (decision, None) => decision?,
         };
         let Some(replica) = on_demand.index.replicas.get(picked.member) else { return Err(Failure::Internal) };
-        let pick = Pick { replica: *replica, reach: reach(&snapshot.candidates, picked.adapter) };
+        let pick = Pick { replica: *replica, reach: Reach::of(&snapshot.candidates, picked.adapter) };
         match desk.acquire(entry.id, pick) {
             Claim::Ready(seat) => self.place(self.member_at(seat.replica())?, Some((seat, AdapterUse::Resident))),
             Claim::Coming { wait, replica } => self.await_there(wait, replica, AdapterUse::Waited),
@@ -146,20 +146,6 @@ impl Job {
                 retry_after: retry_after.unwrap_or_default(),
             },
         })
-    }
-}
-
-/// How far the request may reach: any holder will do, unless those in good order are all full (the scheduler would have
-/// picked one), or there are none.
-fn reach(candidates: &[Candidate], picked: AdapterView) -> Reach {
-    let holds = |view| matches!(view, AdapterView::Resident | AdapterView::Loading);
-    let mut holders = candidates.iter().filter(|candidate| holds(candidate.adapter)).peekable();
-    if holds(picked) || holders.peek().is_none() {
-        Reach::One
-    } else if holders.any(|holder| !holder.tried && holder.breaker != BreakerView::Tripped) {
-        Reach::Spread
-    } else {
-        Reach::Apart
     }
 }
 

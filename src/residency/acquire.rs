@@ -8,6 +8,7 @@ use super::replica::Lease;
 use super::state::{Event, State};
 use super::table::Table;
 use super::{AdapterId, ReplicaId, Ticket};
+use crate::fleet::snapshot::{AdapterView, BreakerView, Candidate};
 use std::time::Duration;
 
 /// How far a request may reach for its adapter.
@@ -20,6 +21,22 @@ pub enum Reach {
     Spread,
     /// The holders will not do, the request failed there: load on the picked replica.
     Apart,
+}
+
+impl Reach {
+    /// How far a request may reach by what its decision saw: any holder will do, unless those in good order are all full
+    /// (the scheduler would have picked one of them), or there are none in good order.
+    pub fn of(candidates: &[Candidate], picked: AdapterView) -> Self {
+        let holds = |view| matches!(view, AdapterView::Resident | AdapterView::Loading);
+        let mut holders = candidates.iter().filter(|candidate| holds(candidate.adapter)).peekable();
+        if holds(picked) || holders.peek().is_none() {
+            Self::One
+        } else if holders.any(|holder| !holder.tried && holder.breaker != BreakerView::Tripped) {
+            Self::Spread
+        } else {
+            Self::Apart
+        }
+    }
 }
 
 /// The scheduler's choice.
