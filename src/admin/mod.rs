@@ -1,6 +1,7 @@
 //! Health, readiness, status and metrics, on a listener of their own.
 
 mod adapters;
+mod decisions;
 mod doors;
 mod reload;
 mod replicas;
@@ -60,6 +61,10 @@ impl Admin {
             "/readyz" if self.doors.are_open().await && self.is_ready() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "no usable replica\n"),
             "/status" => json_answer((StatusCode::OK, self.status())),
+            "/decisions" => match decisions::list(&self.telemetry.decisions, query) {
+                Ok(list) => json_answer((StatusCode::OK, list)),
+                Err(why) => text(StatusCode::BAD_REQUEST, &format!("{why}\n")),
+            },
             "/metrics" => self.metrics(),
             _ => respond(StatusCode::NOT_FOUND, "application/json", json!({ "paths": PATHS }).to_string().into()),
         }
@@ -88,8 +93,16 @@ impl Admin {
 }
 
 /// What can be asked for.
-pub const PATHS: [&str; 7] =
-    ["/healthz", "/readyz", "/status", "/metrics", "/adapters/NAME/VERB", "/replicas/NAME/VERB", "/reload"];
+pub const PATHS: [&str; 8] = [
+    "/healthz",
+    "/readyz",
+    "/status",
+    "/decisions",
+    "/metrics",
+    "/adapters/NAME/VERB",
+    "/replicas/NAME/VERB",
+    "/reload",
+];
 
 #[async_trait]
 impl ServeHttp for Admin {

@@ -27,6 +27,8 @@ pub struct Config {
     pub retry: Retry,
     /// What is logged and how.
     pub log: Log,
+    /// What clients are told of how their requests were placed.
+    pub explain: Explain,
     /// The built-in profiles and those of the file, by name.
     pub profiles: BTreeMap<String, Arc<Profile>>,
     /// The models, in the file's order.
@@ -237,6 +239,15 @@ pub enum LogFormat {
     Pretty,
     /// One JSON object a line.
     Json,
+}
+
+/// What clients are told of how their requests were placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Explain {
+    /// A client that sends `x-pointsman-explain: 1` gets the decision. Default no: it names replicas and their load.
+    pub on_request: bool,
+    /// Every answer says which replica gave it and how long it was queued. Default no.
+    pub headers: bool,
 }
 
 /// A base model and the replicas that serve it.

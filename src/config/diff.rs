@@ -52,6 +52,7 @@ pub fn applied(old: &Config, new: &Config) -> Vec<String> {
     lines.setting("health", &at_once(old), &at_once(new));
     lines.admission(&old.admission, &new.admission);
     lines.setting("retry", &old.retry, &new.retry);
+    lines.setting("explain", &old.explain, &new.explain);
     lines.setting("default_model", &old.default_model, &new.default_model);
     lines.entries("profile", &old.profiles, &new.profiles, |lines, name, _, _| {
         lines.0.push(format!("profile {name} changed"));

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::profiles::Profiles;
 use super::raw::{self, Node};
 use super::section::suggest;
-use super::settings::{admission, health, log, retry, server, thresholds, timeouts};
+use super::settings::{admission, explain, health, log, retry, server, thresholds, timeouts};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -83,13 +83,14 @@ pub(crate) fn read_root(root: &Node, report: &Report) -> Option<Config> {
         let admission = s.read("admission", admission).unwrap_or_default();
         let retry = s.read("retry", retry).unwrap_or_default();
         let log = s.read("log", log).unwrap_or_default();
+        let explain = s.read("explain", explain).unwrap_or_default();
         s.read("profiles", |at| profiles.read(at));
         let models = s.require("models", "at least one model", |at| models(at, &profiles, &mut names));
         let default_model = s.find("default_model");
         let models = models.unwrap_or_default();
         let default_model = default_model.and_then(|at| default_model_of(&at, &names, &models));
         let profiles = profiles.known;
-        Config { server, thresholds, timeouts, health, admission, retry, log, profiles, models, default_model }
+        Config { server, thresholds, timeouts, health, admission, retry, log, explain, profiles, models, default_model }
     })
 }
 

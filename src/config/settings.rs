@@ -1,8 +1,8 @@
-//! The sections that hold plain values: server, scheduler, timeouts, health, admission, retry, log.
+//! The sections that hold plain values: server, scheduler, timeouts, health, admission, retry, log, explain.
 
 use super::address::{clash, listen};
 use super::at::At;
-use super::checked::{Admission, Health, Log, LogFormat, Retry, Server, Tenant, Timeouts};
+use super::checked::{Admission, Explain, Health, Log, LogFormat, Retry, Server, Tenant, Timeouts};
 use super::profiles::above_zero;
 use super::raw::Value;
 use super::section::Section;
@@ -236,6 +236,14 @@ pub(crate) fn log(at: &At<'_>) -> Option<Log> {
         level: s.read("level", level).unwrap_or(default.level),
         format: s.read("format", |at| at.choice(&formats)).unwrap_or(default.format),
         access: s.read("access", At::flag).unwrap_or(default.access),
+    })
+}
+
+pub(crate) fn explain(at: &At<'_>) -> Option<Explain> {
+    let default = Explain::default();
+    at.section(|s| Explain {
+        on_request: s.read("on_request", At::flag).unwrap_or(default.on_request),
+        headers: s.read("headers", At::flag).unwrap_or(default.headers),
     })
 }
 

@@ -37,6 +37,7 @@ pub(super) async fn accept(gateway: &Gateway, session: &mut Session, ctx: &mut C
         Ok(Accepted::Job(job)) => {
             job.model().retry_budget.deposit();
             ctx.job = Some(*job);
+            ctx.explain = ctx.may_explain(&session.req_header().headers);
             match ctx.admit(session.as_downstream_mut()).await? {
                 Ok(()) => Ok(false),
                 Err(failure) => refuse(gateway, session, ctx, failure).await,

@@ -4,6 +4,7 @@
 use super::context::{AdapterUse, Context, Job};
 use super::dispatch::Stop;
 use super::error_response::Failure;
+use super::explain::Told;
 use super::while_connected::while_connected;
 use crate::engine::client::Client;
 use crate::engine::vllm::Vllm;
@@ -49,7 +50,7 @@ impl Job {
         on_demand: &OnDemand,
         entry: &Entry,
         snapshot: &mut Snapshot,
-        now: u64,
+        (now, told): (u64, &mut Told),
     ) -> Result<Choice, Failure> {
         for candidate in &mut snapshot.candidates {
             let replica = on_demand.index.replicas.get(candidate.member);
@@ -58,7 +59,7 @@ impl Job {
                 candidate.free_slots = view.free_slots;
             }
         }
-        let picked = match (self.decide(snapshot, now), desk.refusal(entry.id)) {
+        let picked = match (self.decide(snapshot, now, told), desk.refusal(entry.id)) {
             (_, Some(refusal)) => return Ok(Choice::Refused(refusal)),
             (decision, None) => decision?,
         };

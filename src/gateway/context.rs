@@ -50,6 +50,10 @@ pub struct Context {
     pub(super) failure: Option<Failure>,
     /// Idle connections that the engine had closed under us.
     pub(super) stale_connections: u32,
+    /// The number of its line among the decisions.
+    pub(super) line: Option<u64>,
+    /// The client asked for the decision, and may.
+    pub(super) explain: bool,
     /// The engine's answer as it passes.
     pub(super) answer: Option<Answer>,
 }
@@ -135,6 +139,8 @@ impl Context {
             adapter_use: None,
             adapter_wait: Duration::ZERO,
             failure: None,
+            line: None,
+            explain: false,
             answer: None,
         }
     }

@@ -1,9 +1,11 @@
 //! From a job to a replica: take the snapshot, ask the scheduler, claim the adapter, count the lease, write the body for it.
 
+use super::Gateway;
 use super::accept::resolve;
 use super::adapter::{Choice, Placed};
 use super::context::{Attempt, Context, Job};
 use super::error_response::Failure;
+use super::explain::Told;
 use super::while_connected::while_connected;
 use crate::engine::EngineKind;
 use crate::fleet::Replica;
@@ -11,7 +13,7 @@ use crate::fleet::clock::now_ms;
 use crate::fleet::model::LiveFleet;
 use crate::fleet::snapshot::Snapshot;
 use crate::request::{AdapterFields, Splice};
-use crate::scheduler::{Decision, Request, Session, schedule};
+use crate::scheduler::{Decision, Request, Session};
 use bytes::Bytes;
 use pingora::Error;
 use pingora::protocols::http::ServerSession;
@@ -36,11 +38,15 @@ pub(super) enum Stop {
 
 impl Context {
     /// Choose a replica for the next try, wait for the adapter there if need be, and count the request.
-    pub(super) async fn dispatch(&mut self, live: &LiveFleet, client: &mut ServerSession) -> Result<(), Stop> {
-        let placed = match self.place(client).await {
-            Err(Stop::Outdated) if self.job.as_mut().is_some_and(|job| job.renew(live)) => self.place(client).await?,
+    pub(super) async fn dispatch(&mut self, gateway: &Gateway, client: &mut ServerSession) -> Result<(), Stop> {
+        self.open_line(&gateway.telemetry.decisions);
+        let placed = match self.place(gateway, client).await {
+            Err(Stop::Outdated) if self.job.as_mut().is_some_and(|job| job.renew(&gateway.fleet)) => {
+                self.place(gateway, client).await?
+            }
             placed => placed?,
         };
+        self.note_placed(&gateway.telemetry.decisions, &placed);
         let Some(job) = &self.job else { return Err(Stop::Failure(Failure::Internal)) };
         let Placed { member, lease, seat, adapter_use, waited } = placed;
         job.remember(lease.replica().identity, member, now_ms());
@@ -63,10 +69,13 @@ impl Context {
         }
     }
 
-    async fn place(&mut self, client: &mut ServerSession) -> Result<Placed, Stop> {
+    async fn place(&mut self, gateway: &Gateway, client: &mut ServerSession) -> Result<Placed, Stop> {
         let Some(job) = &self.job else { return Err(Stop::Failure(Failure::Internal)) };
         job.hold_unavailable(client).await?;
-        let choice = job.choose(&self.tried).map_err(Stop::Failure)?;
+        let mut told = self.told(&gateway.telemetry.decisions);
+        let choice = job.choose(&self.tried, &mut told);
+        self.note_decided(&gateway.telemetry.decisions, told, choice.as_ref().ok());
+        let choice = choice.map_err(Stop::Failure)?;
         // It counts on a replica now, or waits for an adapter: either way it no longer stands in the door.
         self.permit = None;
         job.settle(choice, client).await
@@ -99,17 +108,17 @@ impl Job {
     }
 
     /// Ask the scheduler, and claim the adapter where it is loaded on demand.
-    fn choose(&self, tried: &[usize]) -> Result<Choice, Failure> {
+    fn choose(&self, tried: &[usize], told: &mut Told) -> Result<Choice, Failure> {
         let now = now_ms();
         let mut snapshot = self.model().snapshot(&self.prefix_blocks, tried, now);
         if let Some((on_demand, entry)) = self.on_demand() {
-            return on_demand.ledger.decide(|desk| self.claim(desk, on_demand, entry, &mut snapshot, now));
+            return on_demand.ledger.decide(|desk| self.claim(desk, on_demand, entry, &mut snapshot, (now, told)));
         }
         self.drop_replicas_without_adapter(&mut snapshot)?;
-        self.place(self.decide(&snapshot, now)?.member, None)
+        self.place(self.decide(&snapshot, now, told)?.member, None)
     }
 
-    pub(super) fn decide(&self, snapshot: &Snapshot, now: u64) -> Result<Decision, Failure> {
+    pub(super) fn decide(&self, snapshot: &Snapshot, now: u64, told: &mut Told) -> Result<Decision, Failure> {
         let model = self.model();
         let request = Request {
             on_demand_adapter: self.on_demand().is_some(),
@@ -122,7 +131,7 @@ impl Job {
             prompt_tokens: u32::try_from(self.wanted.prompt_bytes / BYTES_PER_TOKEN).unwrap_or(u32::MAX),
             turn: model.next_turn(),
         };
-        schedule(&request, snapshot, &self.profile, &model.thresholds, &mut rand::rng())
+        told.schedule(&request, snapshot, &self.profile, &model.thresholds)
             .map_err(|_| Failure::NoReplica { model: model.name.clone() })
     }
 

@@ -1,7 +1,7 @@
 //! What happens to one request, phase by phase. The only room that knows Pingora's `ProxyHttp`.
 //!
 //! `accept` reads the body and finds out whom it is for; `admit` lets it in or makes it wait; `dispatch` asks the scheduler and `adapter` claims what it needs; `upstream_request` writes what the
-//! engine sees; `answer` looks at what comes back; `retry` judges what failed; `error_response` words it.
+//! engine sees; `answer` looks at what comes back; `explain` keeps why it went there; `retry` judges what failed; `error_response` words it.
 
 mod accept;
 mod adapter;
@@ -12,6 +12,7 @@ pub mod connections;
 mod context;
 mod dispatch;
 pub mod error_response;
+mod explain;
 mod models_list;
 mod replay_session;
 mod request_body;

@@ -24,7 +24,7 @@ impl Gateway {
         ctx: &Context,
         value: &serde_json::Value,
     ) -> Result<()> {
-        let header = header(StatusCode::OK, ctx)?;
+        let header = self.header(StatusCode::OK, ctx)?;
         write(session, header, value.to_string().into()).await
     }
 
@@ -38,7 +38,7 @@ impl Gateway {
             }
             return Ok(());
         }
-        let mut header = header(failure.status(), ctx)?;
+        let mut header = self.header(failure.status(), ctx)?;
         if let Some(seconds) = failure.retry_after() {
             header.insert_header(RETRY_AFTER, seconds)?;
         }
@@ -56,6 +56,14 @@ impl Gateway {
         write(session, header, failure.body(ctx.dialect(), ctx.request_id())).await
     }
 
+    fn header(&self, status: StatusCode, ctx: &Context) -> Result<ResponseHeader> {
+        let mut header = ResponseHeader::build(status, Some(5))?;
+        header.insert_header(CONTENT_TYPE, "application/json")?;
+        header.insert_header("x-request-id", ctx.request_id.clone())?;
+        ctx.explain_in(&mut header, &self.telemetry.decisions)?;
+        Ok(header)
+    }
+
     /// A 500 may concern one request or tell of a dead engine: vLLM's health check tells them apart.
     pub(super) async fn engine_is_dead(&self, ctx: &Context) -> bool {
         let Some(attempt) = &ctx.attempt else { return false };
@@ -64,7 +72,10 @@ impl Gateway {
     }
 
     /// Judge the replica by the whole answer and count the request.
-    pub(super) fn record(&self, session: &Session, error: Option<&Error>, ctx: &Context) {
+    pub(super) fn record(&self, session: &Session, error: Option<&Error>, ctx: &mut Context) {
+        // One that was refused at the door has a line too.
+        ctx.open_line(&self.telemetry.decisions);
+        let ctx = &*ctx;
         let outcome = outcome(error, ctx);
         if let (Some(attempt), Some(answer), Some(job)) = (&ctx.attempt, &ctx.answer, &ctx.job) {
             let replica = attempt.lease.replica();
@@ -78,7 +89,7 @@ impl Gateway {
                 replica.observe_first_token(first_token);
             }
         }
-        self.telemetry.record(&Record {
+        let record = Record {
             request_id: ctx.request_id(),
             model: ctx.job.as_ref().map_or("", |job| &job.model().name),
             adapter: ctx.job.as_ref().and_then(|job| job.target.adapter()).map(|adapter| adapter.name.as_str()),
@@ -94,7 +105,9 @@ impl Gateway {
             first_token: ctx.answer.as_ref().and_then(|answer| answer.first_token),
             duration: ctx.started.elapsed(),
             usage: ctx.answer.as_ref().map(|answer| answer.seen.usage).unwrap_or_default(),
-        });
+        };
+        self.telemetry.record(&record);
+        ctx.note_ended(&self.telemetry.decisions, &record);
     }
 }
 
@@ -109,13 +122,6 @@ fn outcome(error: Option<&Error>, ctx: &Context) -> Outcome {
         (_, Some(answer), None) if answer.status >= 400 => Outcome::EngineError,
         _ => Outcome::Answered,
     }
-}
-
-fn header(status: StatusCode, ctx: &Context) -> Result<ResponseHeader> {
-    let mut header = ResponseHeader::build(status, Some(5))?;
-    header.insert_header(CONTENT_TYPE, "application/json")?;
-    header.insert_header("x-request-id", ctx.request_id.clone())?;
-    Ok(header)
 }
 
 async fn write(session: &mut Session, mut header: ResponseHeader, body: Bytes) -> Result<()> {

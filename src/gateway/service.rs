@@ -40,7 +40,7 @@ impl ProxyHttp for Gateway {
     /// The first choice of a replica. It is made here and not in `upstream_peer` because a failure here leaves the
     /// client's connection usable.
     async fn proxy_upstream_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
-        match ctx.dispatch(&self.fleet, session.as_downstream_mut()).await {
+        match ctx.dispatch(self, session.as_downstream_mut()).await {
             Ok(()) => Ok(true),
             Err(Stop::ClientGone(error)) => Err(error),
             Err(stop) => {
@@ -55,7 +55,7 @@ impl ProxyHttp for Gateway {
     async fn upstream_peer(&self, session: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
         let dispatched = match &ctx.attempt {
             Some(attempt) if attempt.sent.is_none() => Ok(()),
-            _ => ctx.dispatch(&self.fleet, session.as_downstream_mut()).await,
+            _ => ctx.dispatch(self, session.as_downstream_mut()).await,
         };
         let peer = match (dispatched, &mut ctx.attempt, &ctx.job) {
             (Ok(()), Some(attempt), Some(job)) => {
@@ -133,7 +133,8 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        response.insert_header("x-request-id", ctx.request_id.clone())
+        response.insert_header("x-request-id", ctx.request_id.clone())?;
+        ctx.explain_in(response, &self.telemetry.decisions)
     }
 
     fn upstream_response_body_filter(

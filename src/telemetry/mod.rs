@@ -1,9 +1,12 @@
 //! Metrics and the access log: one [`Record`] for each request, written when it has ended.
 
+pub mod decision;
+pub mod decisions;
 pub mod metrics;
 mod residency;
 
 use crate::engine::stream_text::Usage;
+use decisions::Decisions;
 use metrics::Metrics;
 use std::time::Duration;
 
@@ -25,6 +28,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Is it something that an operator should see?
+    pub fn is_trouble(self) -> bool {
+        !matches!(self, Self::Answered | Self::ClientGone)
+    }
+
     /// The label's value.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -78,6 +86,8 @@ pub struct Record<'a> {
 pub struct Telemetry {
     /// The counters.
     pub metrics: Metrics,
+    /// The last requests and why they went where they went.
+    pub decisions: Decisions,
     access_log: AccessLog,
 }
 
@@ -96,7 +106,7 @@ impl Telemetry {
     /// # Errors
     /// A metric that cannot be registered, which is a fault of ours.
     pub fn new(access_log: AccessLog) -> prometheus::Result<Self> {
-        Ok(Self { metrics: Metrics::new()?, access_log })
+        Ok(Self { metrics: Metrics::new()?, decisions: Decisions::default(), access_log })
     }
 
     /// Count a request and log it.
