@@ -3,17 +3,19 @@
 mod adapters;
 mod decisions;
 mod doors;
+mod page;
 mod reload;
 mod replicas;
 mod status;
 
-use crate::fleet::clock::now_ms;
+use crate::fleet::clock::{now, now_ms};
 use crate::fleet::draining::Draining;
 use crate::fleet::model::LiveFleet;
 use crate::fleet::reload::Reloader;
 use crate::fleet::snapshot::BreakerView;
 use crate::gateway::connections::Connections;
 use crate::telemetry::Telemetry;
+use crate::telemetry::decisions::Wanted;
 use async_trait::async_trait;
 pub use doors::Doors;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -61,12 +63,13 @@ impl Admin {
             "/readyz" if self.doors.are_open().await && self.is_ready() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "no usable replica\n"),
             "/status" => json_answer((StatusCode::OK, self.status())),
+            "/live" => json_answer((StatusCode::OK, self.live())),
             "/decisions" => match decisions::list(&self.telemetry.decisions, query) {
                 Ok(list) => json_answer((StatusCode::OK, list)),
                 Err(why) => text(StatusCode::BAD_REQUEST, &format!("{why}\n")),
             },
             "/metrics" => self.metrics(),
-            _ => respond(StatusCode::NOT_FOUND, "application/json", json!({ "paths": PATHS }).to_string().into()),
+            path => page::file(path).unwrap_or_else(|| json_answer((StatusCode::NOT_FOUND, json!({ "paths": PATHS })))),
         }
     }
 
@@ -76,6 +79,19 @@ impl Admin {
             fields.insert("config".to_owned(), reload::state(&self.reloader.state()));
         }
         status
+    }
+
+    /// All that the page shows, in one answer.
+    fn live(&self) -> Value {
+        let decisions = &self.telemetry.decisions;
+        json!({
+            "ready": self.is_ready(),
+            "connections": self.connections.open(),
+            "recent": self.telemetry.recent.json(now().as_secs()),
+            "status": self.status(),
+            "decisions": decisions.lines(Wanted { model: None, limit: LIVE_DECISIONS }),
+            "trouble": decisions.failures(LIVE_FAILURES),
+        })
     }
 
     fn is_ready(&self) -> bool {
@@ -92,8 +108,14 @@ impl Admin {
     }
 }
 
+/// How much of the ring the page shows.
+const LIVE_DECISIONS: usize = 10;
+const LIVE_FAILURES: usize = 6;
+
 /// What can be asked for.
-pub const PATHS: [&str; 8] = [
+pub const PATHS: [&str; 10] = [
+    "/",
+    "/live",
     "/healthz",
     "/readyz",
     "/status",

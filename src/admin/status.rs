@@ -97,6 +97,7 @@ fn replica(member: &Member, now: u64) -> Value {
         "running": readout.map(|(readout, _)| readout.running),
         "kv": readout.map(|(readout, _)| readout.kv),
         "readout_age_ms": readout.map(|(_, age)| crate::fleet::clock::to_ms(age)),
+        "first_token_p50_ms": replica.first_token_median().map(|time| time.as_secs_f64() * 1e3),
         "first_token_ms": replica.first_token().map(|time| time.as_secs_f64() * 1e3),
     })
 }

@@ -1,7 +1,7 @@
 //! `pointsman demo`: stand-in engines with Pointsman in front, on this machine, until Ctrl-C.
 
 use crate::config::Config;
-use crate::standin::{AdapterFiles, Options, StandIn, StartAdapter};
+use crate::standin::{AdapterFiles, Options, StandIn};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -21,9 +21,12 @@ pub struct DemoArgs {
     /// Stand-in engines to start
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=32))]
     replicas: u16,
-    /// Adapters that each of them has
+    /// Adapters of the model; loaded when they are asked for
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(0..=64))]
     adapters: u16,
+    /// Adapters that each of them can hold at once
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
+    slots: u16,
     /// Send requests to it, so that there is something to see
     #[arg(long, value_enum, default_value_t)]
     traffic: Traffic,
@@ -63,7 +66,7 @@ impl DemoArgs {
         self.greet(&urls);
         runtime.spawn(show(format!("127.0.0.1:{}", self.admin_port)));
         if self.traffic == Traffic::On {
-            for client in 0..4 {
+            for client in 0..CONVERSATIONS {
                 runtime.spawn(converse(format!("127.0.0.1:{}", self.port), client, self.adapters));
             }
         }
@@ -71,13 +74,12 @@ impl DemoArgs {
     }
 
     async fn engines(&self) -> io::Result<Vec<StandIn>> {
-        let adapter = |k| StartAdapter { name: format!("lora-{k}"), path: format!("standin:lora-{k}") };
         let mut engines = Vec::new();
         for number in 1..=self.replicas {
             let options = Options {
                 name: format!("r{number}"),
                 model: "demo".to_owned(),
-                adapters: (1..=self.adapters).map(adapter).collect(),
+                max_cpu_loras: self.slots.into(),
                 adapter_files: AdapterFiles::Imagined,
                 ..Options::default()
             };
@@ -100,6 +102,7 @@ impl DemoArgs {
                 "name": "demo",
                 "engine": "vllm",
                 "profile": "chat",
+                "max_loaded_adapters": self.slots,
                 "adapters": (1..=self.adapters).map(adapter).collect::<Vec<_>>(),
                 "pools": [{
                     "name": "local",
@@ -116,7 +119,7 @@ impl DemoArgs {
         let json = "-H 'Content-Type: application/json'";
         let _ = writeln!(
             io::stderr(),
-            "Pointsman   http://127.0.0.1:{port}\nAdmin       http://127.0.0.1:{admin}/status\nStand-ins   {}\n\nTry:\n  \
+            "Pointsman   http://127.0.0.1:{port}\nDashboard   http://127.0.0.1:{admin}\nStand-ins   {}\n\nTry:\n  \
              curl -N {chat} {json} -d '{{\"model\":\"demo\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n  \
              curl {chat} {json} -d '{{\"model\":\"demo:lora-1\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n  \
              curl http://127.0.0.1:{port}/v1/models\n\nCtrl-C ends it.\n",
@@ -125,12 +128,16 @@ impl DemoArgs {
     }
 }
 
+/// How many there are at a time.
+const CONVERSATIONS: u32 = 6;
+
 /// Hold a conversation for ever: a request of a session, then the next.
 async fn converse(address: String, client: u32, adapters: u16) {
     let engines = crate::engine::client::Client::new(Duration::from_secs(60));
     for turn in 0_u32.. {
-        let model = match (client + turn) % 3 {
-            0 if adapters > 0 => format!("lora-{}", turn % u32::from(adapters) + 1),
+        // Every other conversation uses adapters, and changes to the next one after four turns.
+        let model = match client % 2 {
+            0 if adapters > 0 => format!("lora-{}", (client + turn / 4) % u32::from(adapters) + 1),
             _ => "demo".to_owned(),
         };
         let body = json!({
@@ -146,7 +153,7 @@ async fn converse(address: String, client: u32, adapters: u16) {
     }
 }
 
-/// Rewrite a small table of the replicas every half second, where there is a terminal to write on.
+/// Rewrite a table of all there is every half second, where there is a terminal to write on.
 async fn show(admin: String) {
     if !io::IsTerminal::is_terminal(&io::stderr()) {
         return;
@@ -155,33 +162,11 @@ async fn show(admin: String) {
     let mut lines = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let Ok(body) = client.get(&admin, "/status").await else { continue };
-        let Ok(status) = serde_json::from_slice::<Value>(&body) else { continue };
-        let table = table(&status);
+        let Ok(body) = client.get(&admin, "/live").await else { continue };
+        let Ok(live) = serde_json::from_slice::<Value>(&body) else { continue };
+        let table = super::table::table(&live);
         let up = if lines > 0 { format!("\x1b[{lines}A\x1b[J") } else { String::new() };
         let _ = write!(io::stderr(), "{up}{table}");
         lines = table.lines().count();
     }
-}
-
-fn table(status: &Value) -> String {
-    let mut table = format!(
-        "{:<22} {:>9} {:>8} {:>8} {:>6} {:>9} {:>14}\n",
-        "replica", "in-flight", "running", "waiting", "kv", "requests", "first token"
-    );
-    let replicas = status.pointer("/models/0/pools/0/replicas").and_then(Value::as_array);
-    for replica in replicas.into_iter().flatten() {
-        let number = |key: &str| replica.get(key).and_then(Value::as_f64).unwrap_or(0.0);
-        let name = replica.get("name").and_then(Value::as_str).unwrap_or("?");
-        table += &format!(
-            "{name:<22} {:>9} {:>8} {:>8} {:>5.1}% {:>9} {:>11.1} ms\n",
-            number("in_flight"),
-            number("running"),
-            number("waiting"),
-            number("kv") * 100.0,
-            number("requests"),
-            number("first_token_ms"),
-        );
-    }
-    table
 }

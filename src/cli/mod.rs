@@ -6,6 +6,8 @@ pub mod engine;
 pub mod serve;
 mod shutdown;
 pub mod simulate;
+pub mod status;
+mod table;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Check a configuration file and report every error in it.
     Check(check::CheckArgs),
+    /// Show what a running Pointsman does: models, replicas, queue, adapters.
+    Status(status::StatusArgs),
     /// Try it out: stand-in engines with Pointsman in front.
     Demo(demo::DemoArgs),
     /// Compare policies over simulated engines, in virtual time.
@@ -38,6 +42,7 @@ impl Cli {
         match self.command {
             Command::Serve(args) => args.run(),
             Command::Check(args) => args.run(),
+            Command::Status(args) => args.run(),
             Command::Demo(args) => args.run(),
             Command::Simulate(args) => args.run(),
             Command::Engine(engine) => engine.run(),

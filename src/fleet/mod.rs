@@ -10,6 +10,7 @@ pub mod clock;
 pub mod discovery;
 pub mod draining;
 pub mod health;
+mod last_times;
 pub mod lease;
 pub mod model;
 pub mod prefix_index;

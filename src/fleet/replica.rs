@@ -6,6 +6,7 @@
 use super::breaker::Breaker;
 use super::call::Calls;
 use super::clock::to_ms;
+use super::last_times::LastTimes;
 use super::snapshot::{BreakerView, Candidate};
 use crate::config::checked::Health;
 use crate::engine::{Engine, EngineKind, Readout};
@@ -71,6 +72,7 @@ pub struct Replica {
     start_time: AtomicU64,
     /// Bits of the moving average of first-token times, seconds; 0 for none yet.
     first_token: AtomicU64,
+    first_tokens: LastTimes,
     /// Requests picked for it so far.
     picked: AtomicU64,
 }
@@ -102,6 +104,7 @@ impl Replica {
             readout_wanted: Notify::new(),
             start_time: AtomicU64::new(0),
             first_token: AtomicU64::new(0),
+            first_tokens: LastTimes::default(),
             picked: AtomicU64::new(0),
         }
     }
@@ -262,13 +265,19 @@ impl Replica {
         (at > 0).then(|| (LastReadout::unpack(self.readout.load(Ordering::Relaxed)), age))
     }
 
-    /// Add a first-token time to the moving average.
+    /// Add a first-token time to the moving average and to the window.
     pub fn observe_first_token(&self, elapsed: Duration) {
+        self.first_tokens.add(elapsed);
         let sample = elapsed.as_secs_f64();
         let before = f64::from_bits(self.first_token.load(Ordering::Relaxed));
         let next = if before == 0.0 { sample } else { before + FIRST_TOKEN_ALPHA * (sample - before) };
         // A lost race loses one sample of an average: harmless.
         self.first_token.store(next.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Median of the last times to the first token, if there were any.
+    pub fn first_token_median(&self) -> Option<Duration> {
+        self.first_tokens.median()
     }
 
     /// Moving average of the time to the first token, if there was one.

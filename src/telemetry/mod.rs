@@ -3,11 +3,14 @@
 pub mod decision;
 pub mod decisions;
 pub mod metrics;
+pub mod recent;
 mod residency;
 
 use crate::engine::stream_text::Usage;
+use crate::fleet::clock;
 use decisions::Decisions;
 use metrics::Metrics;
+use recent::Recent;
 use std::time::Duration;
 
 /// How a request ended; a label in metrics, so there are few.
@@ -88,6 +91,8 @@ pub struct Telemetry {
     pub metrics: Metrics,
     /// The last requests and why they went where they went.
     pub decisions: Decisions,
+    /// The last minute.
+    pub recent: Recent,
     access_log: AccessLog,
 }
 
@@ -106,12 +111,15 @@ impl Telemetry {
     /// # Errors
     /// A metric that cannot be registered, which is a fault of ours.
     pub fn new(access_log: AccessLog) -> prometheus::Result<Self> {
-        Ok(Self { metrics: Metrics::new()?, decisions: Decisions::default(), access_log })
+        let (metrics, decisions, recent) = (Metrics::new()?, Decisions::default(), Recent::default());
+        Ok(Self { metrics, decisions, recent, access_log })
     }
 
     /// Count a request and log it.
     pub fn record(&self, record: &Record<'_>) {
         self.metrics.record(record);
+        let tokens = record.usage.completion.unwrap_or(0);
+        self.recent.ended(clock::now().as_secs(), record.outcome.is_trouble(), record.first_token, tokens);
         if self.access_log == AccessLog::Every {
             tracing::info!(
                 target: "pointsman::access",
