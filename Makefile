@@ -1,8 +1,9 @@
-.PHONY: help build demo test check bench engines test-engines
+.PHONY: help build demo test test-page check bench engines test-engines
 
 help:
 	@echo "make demo          three stand-in engines with Pointsman in front, on this machine"
 	@echo "make test          all tests that need no real engine"
+	@echo "make test-page     the dashboard in a real Chromium (installs Debian's chromium and node where they are missing)"
 	@echo "make check         formatting, lints and make test"
 	@echo "make build         the release binary, target/release/pointsman"
 	@echo "make bench         Pointsman beside bare Pingora, nginx and HAProxy (takes about 5 minutes)"
@@ -18,6 +19,11 @@ demo: build
 test:
 	@scripts/prerequisites.sh
 	cargo test
+
+# The dashboard in headless Chromium. With PICTURE=docs/dashboard.png it takes the README's picture instead.
+test-page:
+	@scripts/prerequisites.sh
+	tests/dashboard/run.sh $(PICTURE)
 
 check:
 	@scripts/prerequisites.sh

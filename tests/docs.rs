@@ -46,6 +46,18 @@ fn the_readme_names_every_admin_path() {
     assert_in_readme(pointsman::admin::PATHS.iter().map(|path| (*path).to_owned()).collect(), 4);
 }
 
+/// Every path but the page's own files.
+#[test]
+fn the_api_file_has_every_admin_path_and_no_other() {
+    let api = read("conf/admin-api.yaml");
+    let paths = api.split_once("\npaths:\n").expect("paths").1.split_once("\ncomponents:\n").expect("components").0;
+    let path =
+        |line: &str| line.strip_prefix("  /").and_then(|rest| rest.strip_suffix(':')).map(|rest| format!("/{rest}"));
+    let described: BTreeSet<_> = paths.lines().filter_map(path).collect();
+    let named = |path: &&str| path.replace("NAME", "{name}").replace("VERB", "{verb}");
+    assert_eq!(described, pointsman::admin::PATHS.iter().map(named).collect());
+}
+
 #[test]
 fn the_readme_names_every_endpoint() {
     assert_in_readme(literals("src/request/endpoint.rs", |name| name.starts_with('/')), 13);

@@ -108,6 +108,45 @@ async fn a_decision_tells_candidates_scores_pick_adapter_and_outcome() {
     assert_eq!(decisions(&pointsman, "?model=other").await.len(), 0);
 }
 
+/// Every GET path that the router tells of is answered, the page's own files too.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_path_of_the_router_is_answered() {
+    let (_engines, pointsman) = start(json!({})).await;
+    for path in pointsman::admin::PATHS.iter().filter(|path| !path.ends_with("VERB") && **path != "/reload") {
+        assert!(pointsman.http.get(&pointsman.admin, path).await.is_ok(), "{path}");
+    }
+    let page = pointsman.http.get(&pointsman.admin, "/").await.unwrap();
+    let page = String::from_utf8(page.to_vec()).unwrap();
+    for file in ["/page.css", "/page.js"] {
+        assert!(page.contains(file) && pointsman.http.get(&pointsman.admin, file).await.is_ok(), "{file}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_in_the_terminal_shows_the_fleet() {
+    let (engines, pointsman) = start(json!({})).await;
+    pointsman.send(&[], ask("sql", true)).await.unwrap();
+    let status = |arguments: &[&str]| {
+        let command =
+            std::process::Command::new(env!("CARGO_BIN_EXE_pointsman")).arg("status").args(arguments).output();
+        let output = command.unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, table, _) = status(&["--admin", &format!("http://{}/", pointsman.admin)]);
+    assert_eq!(code, Some(0));
+    for engine in &engines {
+        assert!(table.contains(engine.url().trim_start_matches("http://")), "{table}");
+    }
+    assert!(table.contains("first token p50") && table.contains("1/2"), "{table}");
+    let (code, text, _) = status(&["--json", "--admin", &pointsman.admin]);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &json["models"][0]["name"]), (Some(0), &"base".into()));
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (code, _, error) = status(&["--admin", &nobody]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains(&nobody) && error.contains("--admin"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retry_and_a_failure_are_told() {
     let (engines, pointsman) = start(json!({})).await;

@@ -63,6 +63,9 @@ impl Admin {
             "/readyz" if self.doors.are_open().await && self.is_ready() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "no usable replica\n"),
             "/status" => json_answer((StatusCode::OK, self.status())),
+            "/openapi.yaml" => {
+                respond(StatusCode::OK, "application/yaml", include_str!("../../conf/admin-api.yaml").into())
+            }
             "/live" => json_answer((StatusCode::OK, self.live())),
             "/decisions" => match decisions::list(&self.telemetry.decisions, query) {
                 Ok(list) => json_answer((StatusCode::OK, list)),
@@ -113,7 +116,7 @@ const LIVE_DECISIONS: usize = 10;
 const LIVE_FAILURES: usize = 6;
 
 /// What can be asked for.
-pub const PATHS: [&str; 10] = [
+pub const PATHS: [&str; 11] = [
     "/",
     "/live",
     "/healthz",
@@ -121,6 +124,7 @@ pub const PATHS: [&str; 10] = [
     "/status",
     "/decisions",
     "/metrics",
+    "/openapi.yaml",
     "/adapters/NAME/VERB",
     "/replicas/NAME/VERB",
     "/reload",

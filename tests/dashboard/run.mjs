@@ -1,7 +1,8 @@
 // The dashboard in a real Chromium, before the real binary: `make test-page`, or `node tests/dashboard/run.mjs BINARY [PICTURE]`.
 //
 // Starts the demo on free ports, drives the page, and ends all it started. With a second argument it also takes the README's
-// picture. Environment: CHROMIUM (default /usr/bin/chromium), PLAYWRIGHT (folder that holds node_modules/playwright-core).
+// picture. Environment: CHROMIUM (default /usr/bin/chromium), PLAYWRIGHT (folder that holds node_modules/playwright-core),
+// PAGE_FROM_DISK (scripts and styles from src/ and not from the binary, for work on the page).
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -60,10 +61,10 @@ async function engine(name) {
 }
 
 /** Pointsman before three engines of their own, one of whose adapters has a name that wants to be HTML. */
-async function fleet() {
+async function fleet(names = ["sql", "legal", "medical", "poems", HOSTILE]) {
   const engines = [await engine("r1"), await engine("r2"), await engine("r3")];
   const [clients, admin] = [await freePort(), await freePort()];
-  const adapters = ["sql", "legal", "medical", "poems", HOSTILE].map((name, at) => ({ name, path: `standin:a${at}` }));
+  const adapters = names.map((name, at) => ({ name, path: `standin:a${at}` }));
   const config = {
     server: { listen: `127.0.0.1:${clients}`, admin_listen: `127.0.0.1:${admin}` },
     models: [{
@@ -97,9 +98,13 @@ async function open(url, width, dark = false) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light", deviceScaleFactor: 1 });
   const page = await context.newPage();
   const faults = [];
-  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); });
+  page.setDefaultTimeout(DEADLINE_MS);
+  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); if (process.env.PAGE_FROM_DISK) console.log(`  ${message.text()}`); });
   page.on("pageerror", (error) => faults.push(`${error}`));
   page.on("request", (request) => { if (!request.url().startsWith(url) && !request.url().startsWith("data:")) faults.push(`asks ${request.url()}`); });
+  if (process.env.PAGE_FROM_DISK)
+    for (const name of ["page.css", "page.js", "charts.js"])
+      await page.route(`${url}/${name}`, (route) => route.fulfill({ path: `src/admin/page/${name}` }));
   await page.goto(url);
   return { page, faults };
 }
@@ -180,14 +185,19 @@ const cases = {
 };
 
 async function takePicture(file) {
-  const { url, clients } = await fleet();
-  const end = traffic(clients, ["qwen", "qwen", "sql", "legal", "medical", "poems", "qwen:sql", "qwen"]);
-  const { page } = await open(url, 1280);
-  await page.setViewportSize({ width: 1180, height: 1000 });
-  await page.waitForTimeout(25_000);
-  await page.waitForSelector('tbody [data-cell="loading"]', { timeout: 60_000 });
+  const names = ["sql", "legal", "medical", "support-de", "support-fr", "poems", "tickets", "code-review"];
+  const { url, clients } = await fleet(names);
+  let on = true;
+  const talk = async (model) => { while (on) await ask(clients, model(), 20 + Math.floor(Math.random() * 60)).catch(() => {}); };
+  const some = (list) => () => list[Math.floor(Math.random() * list.length)];
+  const all = [some(["qwen"]), some(["qwen"]), some(["qwen"]), some(["sql"]), some(["sql", "legal"]), some(["medical"]), some(names), some(["qwen", ...names])].map(talk);
+  const { page } = await open(url, 1180);
+  await page.setViewportSize({ width: 1180, height: 960 });
+  await page.waitForTimeout(30_000);
+  await page.waitForSelector('tbody [data-cell="loading"]');
   await page.screenshot({ path: file });
-  await end();
+  on = false;
+  await Promise.all(all);
 }
 
 let failed = 0;
@@ -203,6 +213,7 @@ try {
       } catch (error) {
         failed += 1;
         console.log(`FAILED  ${name}\n${error.stack}`);
+        for (const context of browser.contexts()) await context.close();
       }
     }
     if (failed) console.log(world.pointsman.log());

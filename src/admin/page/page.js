@@ -203,21 +203,29 @@ function contact(mood, words) {
   if (place.textContent !== words) place.textContent = words;
 }
 
+function draw(live) {
+  $("version").textContent = live.status.version;
+  contact(live.ready ? "good" : "bad", live.ready ? "live" : "not ready");
+  for (const part of [tiles, models, decisions, trouble]) {
+    // A part that fails takes no other with it, and says so where a developer looks.
+    try { part(live); } catch (error) { console.error(error); }
+  }
+}
+
 let lastSeen = null, next = null;
 async function lookAgain() {
   next = null;
   const started = performance.now();
+  let live = null;
   try {
     const answer = await fetch("/live", { cache: "no-store", signal: AbortSignal.timeout(5000) });
     if (!answer.ok) throw new Error(`status ${answer.status}`);
-    const live = await answer.json();
+    live = await answer.json();
     lastSeen = new Date();
-    $("version").textContent = live.status.version;
-    contact(live.ready ? "good" : "bad", live.ready ? "live" : "not ready");
-    for (const part of [tiles, models, decisions, trouble]) part(live);
   } catch (error) {
     contact("bad", lastSeen ? `no contact since ${lastSeen.toLocaleTimeString()}` : `no contact: ${error.message}`);
   }
+  if (live) draw(live);
   // A page nobody sees asks seldom, and leaves the decisions untraced.
   next = setTimeout(lookAgain, document.hidden ? 20_000 : Math.max(100, EVERY_MS - (performance.now() - started)));
 }
