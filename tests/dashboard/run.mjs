@@ -53,16 +53,16 @@ async function eventually(what, holds) {
 const folder = await mkdtemp(join(tmpdir(), "pointsman-page-"));
 let browser;
 
-async function engine(name) {
+async function engine(name, loadMs) {
   const port = await freePort();
-  const it = await run(["engine", "--port", `${port}`, "--name", name, "--model", "qwen", "--adapter-load-ms", "1200"]);
+  const it = await run(["engine", "--port", `${port}`, "--name", name, "--model", "qwen", "--adapter-load-ms", `${loadMs}`]);
   await eventually(`${name} answers`, async () => (await fetch(`http://127.0.0.1:${port}/health`)).ok);
   return { ...it, name: `127.0.0.1:${port}` };
 }
 
 /** Pointsman before three engines of their own, one of whose adapters has a name that wants to be HTML. */
-async function fleet(names = ["sql", "legal", "medical", "poems", HOSTILE]) {
-  const engines = [await engine("r1"), await engine("r2"), await engine("r3")];
+async function fleet(names = ["sql", "legal", "medical", "poems", HOSTILE], loadMs = 1200) {
+  const engines = [await engine("r1", loadMs), await engine("r2", loadMs), await engine("r3", loadMs)];
   const [clients, admin] = [await freePort(), await freePort()];
   const adapters = names.map((name, at) => ({ name, path: `standin:a${at}` }));
   const config = {
@@ -81,7 +81,7 @@ async function fleet(names = ["sql", "legal", "medical", "poems", HOSTILE]) {
 }
 
 async function ask(clients, model, tokens) {
-  const body = JSON.stringify({ model, stream: true, max_tokens: tokens, ignore_eos: true, session_id: model, messages: [{ role: "user", content: "Hi" }] });
+  const body = JSON.stringify({ model, stream: true, stream_options: { include_usage: true }, max_tokens: tokens, ignore_eos: true, session_id: model, messages: [{ role: "user", content: "Hi" }] });
   const answer = await fetch(`${clients}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body });
   await answer.text();
 }
@@ -141,6 +141,7 @@ const cases = {
     const number = await last.getAttribute("data-number");
     const one = page.locator(`.decision[data-number="${number}"]`);
     if (await one.getAttribute("open") === null) await one.locator("summary").click();
+    else await page.locator(".decision").first().locator("summary").click();
     const before = await page.locator("#version").evaluate(() => performance.now());
     await page.waitForFunction((then) => performance.now() - then > 2500, before);
     assert.notEqual(await one.getAttribute("open"), null);
@@ -186,13 +187,13 @@ const cases = {
 
 async function takePicture(file) {
   const names = ["sql", "legal", "medical", "support-de", "support-fr", "poems", "tickets", "code-review"];
-  const { url, clients } = await fleet(names);
+  const { url, clients } = await fleet(names, 3000);
   let on = true;
   const talk = async (model) => { while (on) await ask(clients, model(), 20 + Math.floor(Math.random() * 60)).catch(() => {}); };
   const some = (list) => () => list[Math.floor(Math.random() * list.length)];
   const all = [some(["qwen"]), some(["qwen"]), some(["qwen"]), some(["sql"]), some(["sql", "legal"]), some(["medical"]), some(names), some(["qwen", ...names])].map(talk);
   const { page } = await open(url, 1180);
-  await page.setViewportSize({ width: 1180, height: 960 });
+  await page.setViewportSize({ width: 1180, height: 1180 });
   await page.waitForTimeout(30_000);
   await page.waitForSelector('tbody [data-cell="loading"]');
   await page.screenshot({ path: file });

@@ -25,6 +25,7 @@ export function sparkline(series, label) {
   const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", class: "spark", role: "img", "aria-label": label });
   const top = Math.max(1e-9, ...series.flatMap((one) => one.values.filter((value) => value !== null)));
   for (const { values, name, fill } of series) {
+    if (!values.some((value) => value > 0)) continue;
     const step = WIDTH / Math.max(1, values.length - 1);
     let path = "", first = null, last = null;
     values.forEach((value, at) => {

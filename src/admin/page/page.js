@@ -9,6 +9,8 @@ const plural = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
 /** Ended decisions never change: their nodes are kept, and with them what the reader has opened. */
 let kept = new Map();
+let touched = false;
+$("decisions").addEventListener("click", () => { touched = true; });
 
 function tile(name, value, unit, note, ...more) {
   return el("article", { class: "tile", id: `tile-${name.toLowerCase().replaceAll(" ", "-")}` },
@@ -19,6 +21,8 @@ function tiles({ recent, status, connections }) {
   const { seconds } = recent;
   const lately = seconds.slice(-10);
   const mean = (key) => lately.reduce((sum, second) => sum + second[key], 0) / Math.max(1, lately.length);
+  // Engines tell of a stream's tokens only where the client asked for usage.
+  const tokens = mean("completion_tokens");
   const of = (key) => seconds.map((second) => second[key]);
   const trouble = of("trouble").reduce((sum, one) => sum + one, 0);
   const waiting = status.models.reduce((sum, model) => sum + model.queue.waiting, 0);
@@ -28,7 +32,7 @@ function tiles({ recent, status, connections }) {
   const members = status.models.flatMap((model) => model.pools).flatMap((pool) => pool.replicas);
   const inFlight = members.reduce((sum, replica) => sum + replica.in_flight, 0);
   $("tiles").replaceChildren(
-    tile("Throughput", mean("ended").toFixed(1), " requests/s", `${count(mean("completion_tokens"))} tokens/s · ${plural(connections, "connection")}`,
+    tile("Throughput", mean("ended").toFixed(1), " requests/s", [tokens ? `${count(tokens)} tokens/s` : null, plural(connections, "connection")].filter(Boolean).join(" · "),
       sparkline([{ values: of("ended"), name: "good", fill: true }], "requests per second over the last minute")),
     tile("First token", ms(recent.first_token_p50_ms), " p50", `${ms(recent.first_token_p99_ms)} p99 over the last minute`,
       sparkline([{ values: of("first_token_p99_ms"), name: "soft" }, { values: of("first_token_p50_ms"), name: "accent" }],
@@ -174,9 +178,11 @@ function decisions(live) {
     seen.set(decision.number, { node, ended });
     return node;
   });
-  // The newest that can explain itself is open until the reader opens one.
-  if (![...seen.values()].some(({ node }) => node.open) && kept.size === 0)
-    (nodes.find((node) => node.querySelector(".candidate")) ?? nodes[0])?.setAttribute("open", "");
+  // The newest that can explain itself is open, until the reader opens or closes one.
+  if (!touched) {
+    const newest = nodes.find((node) => node.querySelector(".candidate"));
+    for (const node of nodes) node.open = node === newest;
+  }
   kept = seen;
   const box = $("decisions");
   const focus = document.activeElement;
