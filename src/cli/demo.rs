@@ -144,6 +144,7 @@ async fn converse(address: String, client: u32, adapters: u16) {
             "model": model,
             "session_id": format!("demo-{client}"),
             "stream": true,
+            "stream_options": { "include_usage": true },
             "max_tokens": 40,
             "messages": [{ "role": "user", "content": format!("Turn {turn} of client {client}") }],
         });
