@@ -25,7 +25,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(0..=64))]
     adapters: u16,
     /// Adapters that each of them can hold at once
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     slots: u16,
     /// Send requests to it, so that there is something to see
     #[arg(long, value_enum, default_value_t)]

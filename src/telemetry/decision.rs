@@ -87,24 +87,38 @@ pub struct End {
 }
 
 impl Why {
-    /// What a traced decision over these candidates said.
+    /// What a traced decision over these candidates said. Linear in what it said: fleets may be large.
     pub fn of(candidates: &[Candidate], told: &Explanation, name: impl Fn(usize) -> Arc<str>) -> Self {
-        let considered = |seen: &Candidate| {
-            let own = |member: usize| member == seen.member;
-            let scores = told.scored.iter().filter(|scored| own(scored.member));
-            Considered {
-                name: name(seen.member),
-                seen: *seen,
-                dropped: told.dropped.iter().find(|dropped| own(dropped.member)).map(|dropped| dropped.step),
-                scores: scores.map(|scored| (scored.scorer, scored.weight, scored.score)).collect(),
-                total: told.total(seen.member),
+        let blank = |seen: &Candidate| Considered {
+            name: name(seen.member),
+            seen: *seen,
+            dropped: None,
+            scores: SmallVec::new(),
+            total: 0.0,
+        };
+        let mut considered: Vec<_> = candidates.iter().map(blank).collect();
+        let mut positions = vec![usize::MAX; candidates.iter().map(|seen| seen.member + 1).max().unwrap_or(0)];
+        for (position, seen) in candidates.iter().enumerate() {
+            if let Some(slot) = positions.get_mut(seen.member) {
+                *slot = position;
+            }
+        }
+        let mut at = |member: usize, change: &dyn Fn(&mut Considered)| {
+            if let Some(one) = positions.get(member).and_then(|position| considered.get_mut(*position)) {
+                change(one);
             }
         };
-        Self {
-            candidates: candidates.iter().map(considered).collect(),
-            named: told.named.map(&name),
-            picker: told.picked.map(|(picker, _)| picker.to_string().into()),
+        for dropped in &told.dropped {
+            at(dropped.member, &|one| one.dropped = Some(dropped.step));
         }
+        for scored in &told.scored {
+            at(scored.member, &|one| {
+                one.scores.push((scored.scorer, scored.weight, scored.score));
+                one.total += scored.weight * scored.score;
+            });
+        }
+        let picker = told.picked.map(|(picker, _)| picker.to_string().into());
+        Self { candidates: considered, named: told.named.map(&name), picker }
     }
 
     fn json(&self) -> Value {

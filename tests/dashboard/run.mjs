@@ -171,6 +171,12 @@ const cases = {
     const took = Date.now() - killed;
     assert.ok(took <= 2000, `it took ${took} ms`);
     console.log(`  shown after ${took} ms, without traffic`);
+    assert.equal(await page.locator(".error").count(), 0);
+    for (const { name } of engines.slice(0, 2))
+      await fetch(`http://${name}/standin/misbehave`, { method: "POST", body: JSON.stringify({ kind: "answer", status: 503, for_ms: 1500 }) });
+    await ask(clients, "qwen", 3);
+    await page.locator(".error .tag", { hasText: /replica_failed|engine_error/ }).first().waitFor();
+    await eventually("the tile counts it", async () => parseInt(await page.locator("#tile-trouble .value").innerText()) > 0);
     assert.deepEqual(faults, []);
     await page.context().close();
   },

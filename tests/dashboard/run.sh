@@ -3,7 +3,8 @@
 # of a fixed version from npm into ~/.cache/pointsman-page (or $POINTSMAN_PAGE). Further arguments go to run.mjs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-version=1.65.2
+# The newest that takes the Node 18 of Debian 12.
+version=1.56.1
 cache=${POINTSMAN_PAGE:-${XDG_CACHE_HOME:-$HOME/.cache}/pointsman-page}
 
 missing=()
