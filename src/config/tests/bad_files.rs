@@ -125,6 +125,7 @@ const SECTIONS: &[(&str, &str)] = &[
         "profiles.mine.picker: `softmax(hot)` has an argument that the picker does not take",
     ),
     ("default_model: §qwem", "default_model: unknown model `qwem`; did you mean `qwen`?"),
+    ("explain: { headers: §yes }", "explain.headers: must be true or false, found `yes`"),
     ("retry: {}\n§retry: {}", "retry: is given twice, before in line 1"),
     ("retry:\n  attempts: 1\n  §\"attempts\": 2", "retry.attempts: is given twice, before in line 2"),
     ("retry: { ? §[attempts] : 1 }", "retry: a key must be text"),
@@ -135,7 +136,7 @@ const SECTIONS: &[(&str, &str)] = &[
 #[test]
 fn each_bad_section_has_one_error_at_its_place() {
     for (section, expected) in SECTIONS {
-        let extra = "x.yaml:1:1: a: unknown key; known are server, scheduler, timeouts, health, admission, retry, log, profiles, models, default_model";
+        let extra = "x.yaml:1:1: a: unknown key; known are server, scheduler, timeouts, health, admission, retry, log, explain, profiles, models, default_model";
         let (text, place) = super::unmark(&format!("{section}\n{MODELS}"));
         let errors = errors(&text).replace(&format!("{extra}\n"), "");
         assert_eq!(errors, format!("x.yaml:{}:{}: {expected}", place.line, place.column), "{section}");
