@@ -82,8 +82,7 @@ impl Decisions {
 
     /// One line as JSON, while it is still kept.
     pub fn line(&self, number: u64) -> Option<Value> {
-        let entry = self.slot(number)?.lock();
-        entry.as_ref().filter(|entry| entry.number == number).map(Entry::json)
+        self.copy(number, |_| true).as_ref().map(Entry::json)
     }
 
     /// The last lines as JSON. Whoever reads them is taken to look for a while: all decisions are traced until then.
@@ -100,11 +99,12 @@ impl Decisions {
     fn select(&self, limit: usize, wanted: impl Fn(&Entry) -> bool) -> Vec<Value> {
         let next = self.next.load(Ordering::Relaxed);
         let numbers = (next.saturating_sub(self.slots.len() as u64)..next).rev();
-        let found = numbers.filter_map(|number| {
-            let entry = self.slot(number)?.lock();
-            entry.as_ref().filter(|entry| entry.number == number && wanted(entry)).map(Entry::json)
-        });
-        found.take(limit).collect()
+        numbers.filter_map(|number| self.copy(number, &wanted)).take(limit).map(|entry| entry.json()).collect()
+    }
+
+    /// A copy, so that no request waits while a reader makes JSON of its line.
+    fn copy(&self, number: u64, wanted: impl Fn(&Entry) -> bool) -> Option<Entry> {
+        self.slot(number)?.lock().as_ref().filter(|entry| entry.number == number && wanted(entry)).cloned()
     }
 
     /// A request that outlived its line writes nowhere.
